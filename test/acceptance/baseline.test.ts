@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, '../baselines');
 const versions = await readdir(folder);
 const key = 'baseline-key-baseline-key-baseline-key';
 
-/** Facts that `tools/make-baseline.ts` has stored: ids of jobs, and an export of all data. */
+/** Facts that `tools/make-baseline.ts` stored: job ids, and an export of all data. */
 interface Facts {
   readonly changed: string;
   readonly plan: string;
@@ -24,7 +24,7 @@ interface ExportedFile {
   readonly url: string;
 }
 
-/** Starts the current program on the database and the files of an earlier version. */
+/** Starts the current program on the database and files of an earlier version. */
 async function startOn(version: string): Promise<{ readonly service: Started; readonly facts: Facts }> {
   const postgres = await startPrivatePostgres();
   cleanUpAfter('test', () => postgres.close());
@@ -45,7 +45,10 @@ async function run({ url }: Started, path: string, body: string, type = 'applica
   return jobEnded(url, key, ((await response.json()) as Job).job_id);
 }
 
-/** Returns the lines of each file, sorted, because an export does not guarantee an order. */
+/**
+ * Returns the lines of each file. The lines are sorted, because an export does not guarantee an
+ * order.
+ */
 async function exported(service: Started, body: object): Promise<Record<string, string[]>> {
   const settings = { format: 'ndjson', compression: 'none', ...body };
   const { job_id } = await run(service, '/api/v1/analytics/exports', JSON.stringify(settings));

@@ -44,7 +44,7 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-/** Creates a data directory with an up-to-date database that has no data. */
+/** Creates a data directory with an up-to-date but empty database. */
 export async function preparedDataDir(): Promise<string> {
   const folder = await temporaryFolder();
   // `-a` preserves the owners of the files.
@@ -53,8 +53,8 @@ export async function preparedDataDir(): Promise<string> {
 }
 
 /**
- * Starts `sluice …`, and stops it at the end of the test. Its environment variables are `env`, PATH
- * and the defaults.
+ * Starts `sluice …`, and stops it at the end of the test. The process has the environment variables
+ * in `env`, PATH and the defaults.
  */
 export function startCli(
   args: readonly string[],
@@ -118,13 +118,13 @@ export interface Started extends Running {
   readonly key: string | null;
 }
 
-/** Runs `sluice start` in `cwd`, and waits until the service is ready. */
+/** Runs `sluice start` in `cwd`. Waits until the service is ready. */
 export async function startService(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Started> {
-  // A slow machine must not cause responses with status 503.
+  // A slow machine must not cause 503 responses.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
   const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
   const url = await waitFor('sluice start to be ready', () => {

@@ -37,10 +37,11 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // The folder gets the rights that Docker gives to mounted secrets: every account may enter it.
+  // Docker mounts secrets in a folder that every account may enter, so this folder gets the same
+  // rights.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);
-  // Names of other containers are replaced with addresses on this machine.
+  // Replaces names of other containers with addresses on this machine.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
   const mounts = ['data', 'inbox'].map((name) => join(host, name));
@@ -87,7 +88,7 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
     return users.length === 1;
   });
 
-  // A worker that hangs is still listed, but its heartbeat becomes too old.
+  // A worker that hangs remains listed, but its last heartbeat becomes too old.
   worker.signal('SIGSTOP');
   await execute(database.url, `update sluice.workers set seen_at = now() - interval '1 minute'`);
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
@@ -100,8 +101,8 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
 type Part = 'program' | 'healthcheck';
 
 /**
- * Runs a service or its health check as compose runs it in its image. If possible, uses an account
- * that may not write anywhere.
+ * Runs a service or its health check as compose runs it in the image. If possible, uses an account
+ * without any write permission.
  */
 function runPart(
   image: Image,
@@ -131,8 +132,8 @@ async function ended(process: SluiceProcess): Promise<string> {
 }
 
 /**
- * Starts an installed redis-server with the command of the service. Returns its URL, or '' if none
- * is installed.
+ * Starts an installed redis-server with the command of the service. Returns its URL, or '' if
+ * redis-server is not installed.
  */
 async function startRedisOf(service: Service | undefined, secrets: string): Promise<string> {
   if (!redisAvailable) return '';
@@ -141,7 +142,7 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   const port = await freePort();
   const folder = await temporaryFolder();
   const localOptions = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
-  // Leaves out the start script of the image. It only changes the user and the owner of the data.
+  // Skips the start script of the image, which only changes the user and the owner of the data.
   const here = options.map((text) =>
     text.replace('docker-entrypoint.sh ', '').replace('/run/secrets', secrets),
   );

@@ -21,7 +21,7 @@ interface Result {
 
 let dataDir: string;
 let database: TestDatabase;
-/** Uses a database server that already runs. Other tests start the embedded server. */
+/** Uses a database server that is already running. Other tests start the embedded server. */
 const sluice = (args: readonly string[], options: RunOptions = {}): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url }, ...options });
 const definitions = (...args: string[]): Promise<Finished> => sluice(['definitions', ...args]);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { pageFiles, root } from '../../site/pages.ts';
 
-/** Returns the commands and flags that the documentation mentions but the program does not have. */
+/** Returns the commands and flags that the documentation mentions but the program lacks. */
 export function wrongCommands(program: Command): string[] {
   const pages = ['README.md', ...pageFiles.filter((page) => !page.startsWith('docs/decisions/'))];
   return pages.flatMap((page) =>
@@ -34,7 +34,7 @@ function commandsOf(text: string): string[] {
 function problemOf(program: Command, words: readonly string[]): string | null {
   let command = program;
   for (const [at, word] of words.entries()) {
-    // The flags of this command are those of psql.
+    // This command passes its flags to psql.
     if (command.name() === 'psql') return null;
     if (word.startsWith('-') && word !== '-') {
       const flag = word.replace(/=.*/s, '');

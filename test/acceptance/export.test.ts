@@ -97,8 +97,8 @@ describe('Ctrl-C', () => {
     dataDir = await preparedDataDir();
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
-    // Only the worker within the command could run the export. Since the command sees another
-    // worker, it starts no worker of its own, and the export waits.
+    // Only a worker started by the command could run the export. Because the command sees another
+    // worker, it starts none, and the export waits.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

@@ -27,8 +27,8 @@ async function commandsOf(heading: string): Promise<string> {
 }
 
 /**
- * Runs the commands of a section in a folder. `filled` contains the values of the placeholders. If
- * a command fails, throws its output.
+ * Runs the commands of a section in a folder. `filled` contains the values of placeholders. If a
+ * command fails, throws the output of the command.
  */
 async function follow(
   heading: string,
@@ -44,7 +44,7 @@ async function follow(
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options);
 }
 
-/** Creates a folder in which the commands run. If rsync is not installed, cp takes its place. */
+/** Creates a folder in which the commands run. If rsync is not installed, cp replaces it. */
 async function workFolder(): Promise<string> {
   const folder = await shellFolder();
   const hasRsync = await promisify(execFile)('rsync', ['--version']).then(
@@ -124,8 +124,7 @@ test.skipIf(systemPostgres === undefined)(
   },
 );
 
-// pg_dump refuses a server that is newer than itself. The embedded server does not include a
-// pg_dump.
+// pg_dump refuses a server newer than itself, and the embedded server does not include pg_dump.
 test.skipIf(dumpMajor < embeddedMajor)(
   `the commands of docs/moving.md move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
   async () => {

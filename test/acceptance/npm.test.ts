@@ -46,7 +46,7 @@ function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd
   return running;
 }
 
-/** Creates a folder that contains some files of the repository and the installed packages. */
+/** Creates a folder with some files of the repository and the installed packages. */
 async function makeClone(paths: readonly string[]): Promise<string> {
   const clone = await temporaryFolder();
   for (const path of paths) await cp(join(root, path), join(clone, path), { recursive: true });
@@ -95,6 +95,6 @@ test('`npx sluice` in a clone without a build names the next step at once, and i
     code: 1,
     output: expect.stringContaining('not built. Run `npm ci` in it'),
   });
-  // The source is missing, so `npx` would fail if it built the program.
+  // The source is missing, so `npx` would fail if it tried to build the program.
   expect(await run(['dist/bundle'])).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+$/m) });
 });

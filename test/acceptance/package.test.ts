@@ -11,12 +11,13 @@ import { awaitGone, descendants } from './processes.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';
 
 /**
- * Supported versions of Node. Of each release line, this was the newest version when the list was
- * written.
+ * Supported versions of Node: the newest version of each release line when the list was written.
  */
 const nodes: Readonly<Record<string, string>> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
 
-/** The complete demo takes 15 s on two cores. A small demo uses the same parts of the package. */
+/**
+ * The complete demo takes 15 s on two cores. A small demo exercises the same parts of the package.
+ */
 const whole = process.env['SLUICE_LARGE'] === '1';
 const smallDemo = ['--users', '5000', '--companies', '200', '--events', '3000'];
 
@@ -76,8 +77,8 @@ if (offline) {
 }
 
 /**
- * An ordinary account, which has no clone, no npm cache and no settings. If the test is not run by
- * root, uses the current account.
+ * An ordinary account without a clone, an npm cache or settings. If the test does not run as root,
+ * it uses the current account.
  */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
@@ -101,8 +102,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
         API_KEY: apiKey,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Starts a process group, as a shell does, so that signals also reach the processes that npx
-      // starts.
+      // Starts a process group, as a shell does, so that signals also reach the children of npx.
       detached: true,
     });
     const started = new SluiceProcess(`${command} on Node ${node}`, child);
@@ -140,7 +140,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
       const [, url = ''] = await service.prints(/listens on (http:\S+)/);
       const processes = await descendants(service.pid);
-      // The file is read in a sandbox, which is a separate program of the package.
+      // A sandbox, which is a separate program of the package, reads the file.
       const inspected = await call(url, apiKey, '/v1/imports/inspect', {
         method: 'POST',
         body: usersCsv(50, node),

@@ -1,9 +1,9 @@
 /**
- * Reads documentation pages as sessions in a shell. A file is a code block below a line that ends
- * with the name of the file and a colon. Commands are in `sh` blocks, and calls are in tables. The
- * expected response of a call is a status in a comment below it, or the next block, in which …
- * matches any text. In the API reference only statuses are compared. Commands that start a service
- * are not run.
+ * Reads documentation pages as shell sessions. A code block is a file if the line above it ends
+ * with a file name and a colon. Commands are in `sh` blocks, and calls are in tables. The expected
+ * response of a call is a status in a comment below the call, or the next block, in which … matches
+ * any text. In the API reference, only statuses are compared. Commands that start a service are not
+ * run.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ interface Command {
    * HTTP statuses that the page lists for the response. Empty if the command is not an API call.
    */
   readonly statuses: readonly string[];
-  /** Parts of the expected response between its …. */
+  /** Parts of the expected response, which is split at each …. */
   readonly answer: readonly string[];
   /** Lines of the expected output. */
   readonly printed: readonly string[];
@@ -89,7 +89,7 @@ function readRow(row: string): Command[] {
     : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [], answer: [], printed: [] }];
 }
 
-/** Removes blanks. Replaces job ids and times with …, because they differ in each run. */
+/** Removes blanks, and replaces job ids and times with …, because they differ in each run. */
 const piecesOf = (answer: string) =>
   answer
     .replaceAll(/\s/g, '')
@@ -97,12 +97,12 @@ const piecesOf = (answer: string) =>
     .filter((piece) => piece !== '');
 
 /**
- * Creates a folder for pages. It has the samples, an `npx` that runs the built program, and a
- * `curl` that also prints the status.
+ * Creates a folder for pages. The folder contains the samples, an `npx` that runs the built
+ * program, and a `curl` that also prints the status.
  */
 export async function shellFolder(): Promise<string> {
   const folder = await temporaryFolder();
-  // The samples are copied, because pages write to them.
+  // Copies the samples, because pages write to them.
   for (const name of ['docs/samples', 'examples/presets']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }
@@ -125,8 +125,8 @@ export async function writeFiles(page: Page, folder: string, fill = (text: strin
 }
 
 /**
- * A person who follows a page. Has a folder, a service with its API key, and the environment
- * variables of a shell.
+ * A person who follows a page. A reader has a folder, a service with its API key, and the
+ * environment variables of a shell.
  */
 export interface Reader {
   readonly folder: string;
@@ -136,7 +136,7 @@ export interface Reader {
 }
 
 /**
- * Follows a page until its end, or until a command fails. Returns the commands whose results differ
+ * Follows a page to its end, or until a command fails. Returns the commands whose results differ
  * from the page.
  */
 export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
@@ -147,8 +147,8 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
-  // A person takes longer than a script, so jobs have ended when the person looks. Therefore the
-  // script waits for them.
+  // A person is slower than a script, so jobs have ended by the time a person checks them.
+  // Therefore, the script waits until the jobs have ended.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const script = [
     'exec 2>&1',
@@ -200,7 +200,7 @@ function holdsInOrder(text: string, pieces: readonly string[]): boolean {
   });
 }
 
-/** Removes the widths of columns, because they depend on the other rows of a table. */
+/** Removes column widths, because they depend on the other rows of a table. */
 const even = (line: string) => line.replaceAll(/─+/g, '─').replaceAll(/ +/g, ' ').trim();
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -10,10 +10,7 @@ export interface Process {
   readonly command: string;
 }
 
-/**
- * Lists the running processes. Zombies are left out, because a container without an init process
- * keeps them.
- */
+/** Lists the running processes without zombies, which a container without an init process keeps. */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {
@@ -24,7 +21,7 @@ async function listProcesses(): Promise<Process[]> {
 }
 
 /**
- * Returns all descendants of a process: its workers, and the database server with its child
+ * Returns all descendants of a process: its workers, the database server, and the server's child
  * processes.
  */
 export async function descendants(pid: number): Promise<Process[]> {
@@ -44,7 +41,7 @@ export async function serverOf(pid: number): Promise<Process | undefined> {
   );
 }
 
-/** Waits until none of these processes runs. */
+/** Waits until all these processes have ended. */
 export async function awaitGone(processes: readonly Process[], timeoutMs = 10_000): Promise<void> {
   const pids = new Set(processes.map(({ pid }) => pid));
   await waitFor(

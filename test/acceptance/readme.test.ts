@@ -7,7 +7,7 @@ import { preparedDataDir, startService } from './cli.ts';
 import { followPage, type Reader, readPage, shellFolder, writeFiles } from './pages.ts';
 import { call } from './service.ts';
 
-/** Pages in an order in which a person may read them. */
+/** Pages, in an order in which a person might read them. */
 const names = [
   'README.md',
   'docs/api.md',
@@ -23,7 +23,7 @@ const names = [
 test('the commands of the README, the API reference, the tutorials and the how-tos work in their order, with the documented answers', async () => {
   const pages = await Promise.all(names.map(readPage));
   const warehouse = await readPage('docs/how-to/warehouse.md');
-  // Each of these pages has a schedules file, and all of these files have the same name.
+  // Each of these pages has a schedules file, and all these files have the same name.
   const nightly = await readPage('docs/how-to/nightly-file.md');
   const dataDir = await preparedDataDir();
   const folder = await shellFolder();
@@ -48,8 +48,8 @@ test('the commands of the README, the API reference, the tutorials and the how-t
 });
 
 /**
- * Runs a destination function in plain Node as Segment would run it. A webhook of RudderStack sends
- * the same requests.
+ * Runs a destination function in plain Node, as Segment would. A RudderStack webhook sends the same
+ * requests.
  */
 async function runSegmentFunctions({ folder, url, key }: Reader): Promise<void> {
   const program = `

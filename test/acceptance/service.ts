@@ -53,10 +53,7 @@ export async function query<T extends object>(dataDir: string, sql: string): Pro
   return (await connectTo(url, (client) => client.query<T>(sql))).rows;
 }
 
-/**
- * Returns a CSV of `rows` users that are not in the order of their keys. Each row contains
- * `version`.
- */
+/** Returns a CSV of `rows` users, not sorted by key. Each row contains `version`. */
 export function usersCsv(rows: number, version = 'one'): string {
   const lines = ['user_id,name,version'];
   for (let n = 0; n < rows; n++) lines.push(`u${(n * 7919) % rows},"Name, ${n}",${version}`);

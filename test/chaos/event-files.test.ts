@@ -5,7 +5,7 @@ import { ended, type LedgerLoad, progressed, report } from '../support/oracles/e
 import { anyQueue, onSite, type Site, type Sql } from '../support/servers/site.ts';
 
 /**
- * Enough rows for three kills while the load runs. More rows would need much memory, because the
+ * Enough rows to kill three times during the load. More rows would need much memory, because the
  * oracle of each test has two objects per row.
  */
 const rows = 36_000;
@@ -39,8 +39,8 @@ interface Expected {
 }
 
 /**
- * Expects that the load completes with the right counts, that the events match the oracle, and that
- * no notes remain.
+ * Expects that the load completes with the right counts, that the stored events match the oracle,
+ * and that the load leaves no temporary rows.
  */
 async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expected): Promise<LedgerLoad> {
   const load = await ended(sql, jobId, 120_000);
@@ -53,7 +53,7 @@ async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expect
   );
   expect(kind).toEqual(track);
   const texts = eventTexts(await readAllEvents(sql), file.times);
-  // Compares by hand, because the test framework takes minutes to compare so many lines.
+  // Compares line by line, because the test framework takes minutes to compare this many lines.
   expect(texts.length).toBe(file.texts.length);
   expect(texts.find((text, index) => text !== file.texts[index])).toBeUndefined();
   const [remains] = await sql<{ notes: number }>(
@@ -75,8 +75,8 @@ async function readAllEvents(sql: Sql): Promise<StoredEvent[]> {
 }
 
 /**
- * Creates events over three months. Every fourth event repeats the content of any other event,
- * every eighth has an id that others also have, and some have no time.
+ * Creates events over three months. About a quarter repeat the content of other events, about an
+ * eighth share an id with other events, and some have no time.
  */
 function createEventFile(count: number) {
   const records = Array.from({ length: count }, (_, row): EventRecord => {

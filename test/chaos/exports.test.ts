@@ -50,7 +50,7 @@ test.concurrent.each(oneQueue('postgres'))(
       };
       let second = await beginAndKill();
       while (await hasEnded(site, second)) {
-        // The export ended before the kill, so another is started.
+        // The export ended before the kill, so the test starts another export.
         api = await site.serve();
         worker = await site.work();
         second = await beginAndKill();
@@ -61,7 +61,7 @@ test.concurrent.each(oneQueue('postgres'))(
       const written = watch(api, second.jobId);
       const job = await written.ended('completed');
       await written.stop();
-      // The additional row reports that user 1 was removed.
+      // The one additional row reports the removal of user 1.
       expect(job.rows).toBe(rows + 1);
       expect((await ended({ since: job.cursor, include_removed: true })).rows).toBe(0);
     }),
@@ -106,7 +106,7 @@ async function fillDisk(site: Site, disk: SmallDisk): Promise<void> {
   await Promise.all([hopeless.stop(), patient.stop()]);
 }
 
-/** Adds users whose values hardly compress, so that their export takes time and space. */
+/** Adds users whose values hardly compress, so that exporting them takes time and space. */
 async function addUsers({ sql, environmentId }: Site, count: number): Promise<void> {
   await sql(
     `insert into sluice.users (environment_id, user_id, metadata)
@@ -124,7 +124,7 @@ async function hasEnded({ sql }: Site, { jobId }: WatchedExport): Promise<boolea
   return open.length === 0;
 }
 
-/** Starts an export. Resolves when a worker is in the middle of it. */
+/** Starts an export. Resolves while a worker is running it. */
 async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedExport> {
   const work = await askForExport(api, { event_type: 'users', ...body });
   const isMet = await waitFor(

@@ -25,7 +25,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       await site.killWorkers();
       await site.expireLeases();
 
-      // The completion of a load deletes these rows last, so it now waits.
+      // The completion of the load deletes these rows last, so it now waits for this lock.
       const hindrance = await hold(site, 'select from sluice.load_chunk_keys where load_id = $1 for update', [
         load_id,
       ]);

@@ -23,7 +23,7 @@ function sendUnread(api: Api, text: string): Socket {
   return socket;
 }
 
-/** Measures the server while a file of the environment `default` is loaded. */
+/** Measures response times of the server while a file of the environment `default` is loaded. */
 async function expectServed(site: Site, api: Api): Promise<void> {
   let ended = false;
   const looks = (async () => {
@@ -51,7 +51,7 @@ async function expectServed(site: Site, api: Api): Promise<void> {
   } finally {
     ended = true;
   }
-  // One request may be late because the machine is busy with other work.
+  // A single request may be late, because the machine is also busy with other work.
   const late = (await looks).filter((ms) => ms > liveMs);
   expect(late.length, `late: ${late}`).toBeLessThanOrEqual(1);
   expect(Math.max(0, ...late)).toBeLessThan(8 * liveMs);
@@ -65,7 +65,8 @@ describe('an attack over HTTP', () => {
       const api = await site.serve();
       await site.work();
       const hostile = await site.addEnvironment('hostile');
-      // The loads have no chunks. Therefore the first never ends, and the others wait for it.
+      // The loads have no chunks. Therefore the first load never ends, and the other loads wait for
+      // it.
       await site.sql(
         `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, total_rows, chunk_count)
          select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 1, 1
@@ -90,8 +91,7 @@ describe('an attack over HTTP', () => {
       } finally {
         attacking = false;
       }
-      // When a page still computed the queue position of each job, it took ten seconds with ten
-      // callers.
+      // Computing the queue position of each job on a page took ten seconds with ten callers.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {

@@ -7,12 +7,12 @@ import { peakBytes } from '../support/servers/processes.ts';
 import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** A request of a caller who has a key. Only one server and one worker run. */
+/** A request by a caller with a valid key. Only one server and one worker run. */
 interface Attack {
   readonly name: string;
   /** Expected status of the response. */
   readonly status: number | readonly number[];
-  /** Expected status of its job when this has ended. Missing if the request starts no job. */
+  /** Expected status of the job after its end. Missing if the request does not start a job. */
   readonly end?: 'completed' | 'failed';
   readonly send: (api: Api) => Promise<Response>;
 }
@@ -21,7 +21,8 @@ const liveWithinMs = 1_000;
 const importWithinMs = 10_000;
 const endsWithinMs = 60_000;
 /**
- * Number of tries for a late response, which may be late because other processes share the machine.
+ * Maximum number of measurements. A response may be late only because other processes share the
+ * machine.
  */
 const attempts = 2;
 const pollMs = 50;
@@ -173,11 +174,11 @@ test('during any attack of one environment, liveness answers within 1 s and the 
     const [api] = await Promise.all([site.serve(), site.work()]);
     const peak = () => peakBytes(api.process.pid) / MiB;
     const neighbour = await addNeighbour(site, api);
-    // The first two attacks need a property with a long name, and rejects that consist of commas.
+    // The first two attacks need a property with a long name, and rejects that contain many commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
     const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');
-    // This load fails because all its records are refused. They are stored as rejects.
+    // This load fails because all its records are refused. The records are stored as rejects.
     expect(await ended(api, commas)).toBe('failed');
 
     for (const attack of attacks) {
@@ -201,7 +202,7 @@ async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
   return callApi(process, url, key);
 }
 
-/** Loads a small file. Returns a description of what was late, or `null` if nothing was. */
+/** Loads a small file. Returns a description of what was late, or `null` if nothing was late. */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

@@ -5,14 +5,14 @@ import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum time in milliseconds until the lost chunks are completed. It starts when workers run
- * again, because the last kill leaves no worker.
+ * Maximum number of milliseconds until the lost chunks are completed. Measured from the restart of
+ * workers, because the last kill leaves no worker.
  */
 const recoveryMs = 15_000;
 
 /**
- * A kill of workers, with the chunks that were running. Each chunk has the time at which its lease
- * ended.
+ * A kill of workers, with the chunks that were running. The value for each chunk is the end of its
+ * lease.
  */
 interface Kill {
   readonly at: number;
@@ -20,8 +20,8 @@ interface Kill {
 }
 
 /**
- * Shares of the load after which workers are killed. The last kill hits all workers, the others one
- * worker each.
+ * Shares of the load after which workers are killed. Each kill hits one worker, except the last
+ * kill, which hits all workers.
  */
 const kills = [0.1, 0.3, 0.5, 0.7];
 
@@ -77,9 +77,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns how many milliseconds passed from a kill until each lost chunk was completed. A chunk may
- * be hit by several kills. Then the first kill after which its lease was not renewed counts, which
- * can only increase the result.
+ * Returns how many milliseconds passed from a kill until each lost chunk was completed. If several
+ * kills hit a chunk, the first kill after which its lease was not renewed counts. Counting an
+ * earlier kill can only increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

@@ -12,16 +12,13 @@ import {
 } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/**
- * No chunk starts before the server is killed, so the tests do not depend on the speed of the
- * machine.
- */
+/** No chunk starts before the server is killed, so the speed of the machine does not matter. */
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
 /**
- * Key of the lock in src/tasks/lane-store.ts. The session that holds this lock decides which load
- * starts.
+ * Key of the lock in src/tasks/lane-store.ts. The session with this lock decides which load starts
+ * next.
  */
 const laneLock = 0x4c414e45;
 
@@ -86,7 +83,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
-/** Blocks all messages to the queue. Returns a function that ends this. */
+/** Blocks all messages to the queue. Returns a function that unblocks them. */
 async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   const { redis } = site;
   if (redis === null) return hold(site, 'lock table bullmq.job in access exclusive mode');
@@ -94,7 +91,7 @@ async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   return () => redis.start();
 }
 
-/** Uploads a file, and kills the server while it notifies the queue of this load. */
+/** Uploads a file, and kills the server while the server notifies the queue of the load. */
 async function acceptAndKill(site: Site): Promise<string> {
   const api = await site.serve();
   const jobId = await api.upload(file.bytes);
@@ -104,8 +101,7 @@ async function acceptAndKill(site: Site): Promise<string> {
     return waiting.length > 0 || (site.redis !== null && status === 'processing');
   });
   await api.process.kill('SIGKILL');
-  // Otherwise PostgreSQL would complete the statement of the killed server and thereby notify the
-  // queue.
+  // Otherwise, PostgreSQL would complete the killed server's statement, which notifies the queue.
   await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
   await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
   return jobId;

@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum time in milliseconds until the load balancer sends a server no more requests. It probes
- * every 50 ms. The rest is a margin for a busy machine.
+ * Maximum number of milliseconds until the load balancer stops sending requests to a server. It
+ * probes the server every 50 ms. The rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 
@@ -60,7 +60,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const late = await askForExport(third, { event_type: ['users'] });
       const shown = await late.ended('completed');
       await late.stop();
-      // No file is on the disk of one machine, so a link from one server must work on another.
+      // Since all files are in the bucket, a link from one server must work on another server.
       expect(await download(second, shown)).toBe(table.size);
       expect(await filesOn(site)).toEqual([]);
       report(
@@ -114,7 +114,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
   });
 });
 
-/** Returns the settings of one more machine, which has its own data directory. */
+/** Returns the settings of an additional machine, which has its own data directory. */
 type Machine = () => Readonly<Record<string, string>>;
 
 async function onMachines(run: (site: Site, machine: Machine) => Promise<void>): Promise<void> {
@@ -125,8 +125,8 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
 }
 
 /**
- * Expects the numbers of connections that the formula in docs/scaling.md gives for pools of default
- * size.
+ * Expects the numbers of connections that follow from the formula in docs/scaling.md and default
+ * pool sizes.
  */
 async function expectConnections(
   { sql, redis }: Site,
@@ -152,7 +152,7 @@ async function filesOn(site: Site): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Kills the server when it has received half of the file. */
+/** Kills the server after it has received half of the file. */
 async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffer): Promise<void> {
   const headers = {
     authorization: `Token ${key}`,
@@ -170,8 +170,8 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 }
 
 /**
- * Uploads one file of new users after another, and follows each load until it has ended. Registers
- * the users in `records`, so that both kinds of records are checked together.
+ * Uploads one file of new users after another, and follows each load to its end. Adds the users to
+ * `records`, so that uploaded and single records are checked together.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 10_000;
@@ -182,7 +182,8 @@ function startUploads(api: Api, records: RecordSender) {
     while (!isStopped) {
       const ids = Array.from({ length: rows }, (_, row) => `user-uploaded-${jobs.length}-${row}`);
       const csv = ['user_id,id,note', ...ids.map((id) => `${id},${id},${'x'.repeat(20)}`), ''].join('\n');
-      // Registered before the upload, because the users may be stored before its response is read.
+      // Adds the ids before the upload, because the users may be stored before the response is
+      // read.
       for (const id of ids) records.answers.set(id, 202);
       jobs.push(await api.upload(Buffer.from(csv)));
       await follow(api, jobs.at(-1) ?? '', () => isStopped);

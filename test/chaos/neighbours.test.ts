@@ -32,7 +32,7 @@ test.each(['chunk', 'export'] as const)(
       await endTaskSessions(db, { kind, taskId: 11 });
       expect(await isThere(silent)).toBe(true);
       for (const client of [silent, neighbour]) await client.query('begin');
-      // This is the state after the first attempt of task 1 has lost its lease.
+      // The state after the lease of the first attempt of task 1 has expired.
       await pool.query(
         `insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until)
          values ($1, 1, 1, 1, now() - interval '1 second')`,

@@ -65,7 +65,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
   });
 });
 
-/** Uploads the file with an option. Returns the job. */
+/** Uploads the file with an option. Returns the id of the job. */
 async function send(api: Api, option: string): Promise<string> {
   const response = await api.fetch(`/v1/imports?${option}`, {
     method: 'POST',
@@ -76,7 +76,10 @@ async function send(api: Api, option: string): Promise<string> {
   return jobId;
 }
 
-/** At each share of the job, kills every process and starts new ones. Returns the last server. */
+/**
+ * Each time a share of the job is done, kills every process and starts new ones. Returns the last
+ * server.
+ */
 async function killAll(site: Site, before: Api, jobId: string, shares: readonly number[]): Promise<Api> {
   let api = before;
   for (const share of shares) {

@@ -56,7 +56,7 @@ test.each([
     );
     try {
       await waitFor('the worker to fail', () => errors.length > 0);
-      // Meanwhile the worker must not block other work or fill the log.
+      // In the meantime, the worker must neither block other work nor fill the log.
       await expect(queue.notify([task(1, 0)])).rejects.toThrow();
       const noted = errors.length;
       await sleep(1_000);

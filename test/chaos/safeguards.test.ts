@@ -7,9 +7,9 @@ import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../suppo
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Each test removes a safeguard and proves that the usual check after a fault then fails. With the
- * safeguard, the same scenario has exact results. The first test below proves that for the fence,
- * and finish.test.ts for the replay. lost-api.test.ts tests the reconciler.
+ * Each test removes a safeguard and proves that the usual check after a fault then fails. The same
+ * scenarios with their safeguards have exact results. For the fence, the first test below proves
+ * this. For the replay, finish.test.ts does. lost-api.test.ts tests the reconciler.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
@@ -20,16 +20,16 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
-      // The late worker reports no error, although the owner of the chunk has already stored the
-      // same rejects.
+      // The late worker reports no error, although the owner of the chunk has already stored equal
+      // rejects.
       expect(late.output).not.toContain('a task failed');
     });
   });
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // The file has no rejects. Rejects are stored by row number, so those of two attempts would
-      // collide, which would have the effect of a fence.
+      // The file has no rejects. Rejects are stored by row number, so the rejects of two attempts
+      // would conflict, and this conflict would act like a fence.
       const allValid = createProfileFile({ rows: 50_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
@@ -61,7 +61,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 /**
- * Pauses a worker after it has claimed a chunk. Other workers merge this chunk and all others
+ * Pauses a worker that has claimed a chunk. Other workers merge this chunk and all other chunks
  * except the last, which the test blocks. Then wakes the paused worker and releases the last chunk.
  */
 async function wakeLate(
@@ -94,8 +94,8 @@ async function wakeLate(
 }
 
 /**
- * Stops a worker after its claim and before its transaction. In between, the worker reads and
- * parses, which takes long enough for the stop to hit this phase.
+ * Stops a worker between its claim and its transaction. In between, the worker reads and parses its
+ * chunk, which takes long enough for the stop to hit.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

@@ -25,8 +25,8 @@ test.skipIf(!redisAvailable)(
         );
         const failoverMs = performance.now() - lostAt;
         const { status } = await readLoad(site.sql, jobId);
-        // Most chunks are still to be merged after the failover, because workers get no chunk
-        // without a queue.
+        // After the failover, most chunks are not merged yet, because without a queue workers get
+        // no chunks.
         expect(status).toBe('processing');
         const load = await expectExact(site.sql, jobId, file, oracleOf(file));
         const again = createProfileFile({ rows: 1_000, seed: 2 });

@@ -18,7 +18,7 @@ import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
-/** Too large to be merged by the server itself, so a worker must load it. */
+/** A file that is too large for the server to merge, so a worker must load it. */
 const large = Buffer.concat([file, Buffer.from('b,Bob\n'.repeat(SMALL_LOAD_BYTES / 6))]);
 const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
@@ -40,7 +40,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The deletion of this user, which is requested later, also removes this file. That removal
+      // The deletion of this user, requested below, also removes this file. Removing the file
       // hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
@@ -70,10 +70,10 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
       expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
       expect(longest.health).toBeLessThan(1_000);
-      // It takes seconds until a hanging worker is ended. The margin is for a busy machine.
+      // Ending a hanging worker takes seconds. The margin is for a busy machine.
       expect(longest.load).toBeLessThan(30_000 + 20 * usual);
-      // Hanging workers were ended and replaced. After a task had lost two workers, it must not
-      // have ended another worker of the fleet.
+      // Hanging workers were ended and replaced. A task that has ended two workers must not end
+      // another worker of the fleet.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);
       const workers = [...fleet.pids].sort();
@@ -100,7 +100,7 @@ test('a process that was paused for longer than its limit lives on, and ends onc
   try {
     await alive();
     child.kill('SIGSTOP');
-    // A fixed wait is needed here, because the process must not end within this time.
+    // A fixed wait is necessary, because the process must not end during this time.
     await sleep(2_500);
     child.kill('SIGCONT');
     for (let count = 0; count < 30; count++) await alive();
@@ -137,8 +137,8 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens minutes to seconds. Ends leases that were not renewed for 4 s. Once a task has lost
- * three workers, sets its losses to one below the limit, because the losses in between are only
+ * Shortens minutes to seconds: ends leases that were not renewed for 4 s. When a task has lost
+ * three workers, sets its losses to one below the limit, because further losses would only be
  * counted.
  */
 function shortenLeases({ sql }: Site): () => void {

@@ -11,7 +11,9 @@ import { RecordSender } from '../support/servers/record-sender.ts';
 import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of faults. Long runs have hundreds. The seed determines their order. */
+/**
+ * Number of faults. Long runs have hundreds of faults. The seed determines the order of the faults.
+ */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
@@ -126,8 +128,8 @@ class Traffic {
       const number = this.#files.length;
       const file = createProfileFile({ rows: 4_000, seed: number });
       this.#files.push(file);
-      // If an upload got no response, the service may still have accepted it. It is repeated with
-      // the same idempotency key, so its file is loaded once.
+      // The service may have accepted an upload that got no response. Therefore, the upload is
+      // repeated with the same idempotency key, which loads the file only once.
       this.#jobs.push(await waitFor(`file ${number} to be accepted`, () => accepted(api, file, number)));
     }
   }
@@ -140,14 +142,14 @@ async function accepted(api: Api, file: ProfileFile, number: number): Promise<st
   if (response === null) return null;
   const text = await response.text().catch(() => '');
   if (response.status === 200 && text !== '') return (JSON.parse(text) as { job_id: string }).job_id;
-  // The service still processes the first request, or it is unavailable.
+  // The service still processes the first request, or the service is unavailable.
   expect([200, 409, 503], text).toContain(response.status);
   return null;
 }
 
 /**
- * Returns each kind of fault once and then random faults, so that even a short run includes all
- * kinds.
+ * Returns each kind of fault once, followed by random faults. Therefore, even a short run includes
+ * all kinds.
  */
 function faultOrder(): string[] {
   const names = Object.keys(faults);

@@ -111,8 +111,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const sender = new RecordSender(api.url, key, 4);
   const jobId = await api.upload(file.bytes);
   await progressed(sql, jobId, 0.1);
-  // This connection is opened in advance, because the database may refuse new ones when its disk is
-  // full.
+  // Connects in advance, because the database may refuse new connections when its disk is full.
   const writer = new pg.Client({ connectionString: await house.databaseUrl() });
   writer.on('error', () => undefined);
   await writer.connect();
@@ -121,8 +120,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually a page of a table is the first to find the disk full, and the database keeps running.
-  // Otherwise its log (WAL) is the first, and the database ends.
+  // Usually, writing a page of a table is the first to find the disk full, and the database keeps
+  // running. If writing the log (WAL) is the first, the database ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';
@@ -134,7 +133,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   );
   if (finder === 'by the load') await expectFullDiskTold(house);
 
-  // Now the log also finds the disk full. The database ends and cannot start again.
+  // Now writing the log also finds the disk full. The database ends and cannot restart.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.prints(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
@@ -160,7 +159,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await expectExact(sql, jobId, file, table);
 }
 
-/** Returns the reason for which a request is refused while the disk is full. */
+/** Returns the reason given when a request is refused because the disk is full. */
 async function refusal(api: Api, path: string, request: RequestInit): Promise<string> {
   return waitFor(`${path} to be refused for the disk`, async () => {
     const response = await api.fetch(path, request);
@@ -186,7 +185,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   };
   const services: SluiceProcess[] = [];
   let key = '';
-  /** Pools by the URL of the database. The URL may change when the service starts again. */
+  /** Pools by the URL of the database, which may change when the service restarts. */
   const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     queue,
@@ -223,7 +222,10 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   }
 }
 
-/** Stops a service, which also stops its own database. If it did not, this wait would not end. */
+/**
+ * Stops a service and the database that it started. If the database did not stop, this wait would
+ * not end.
+ */
 async function stop(service: SluiceProcess): Promise<void> {
   if (service.ending === null) await service.kill('SIGTERM');
 }

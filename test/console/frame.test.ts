@@ -203,7 +203,7 @@ test('the console can be used from sign-in to the page of a job by keyboard alon
   await page.keyboard.type('keyboard');
   await page.keyboard.press('Enter');
   await page.waitForURL(/filename=keyboard/);
-  // Escape leaves the filter. Then `j` opens the first row, wherever the focus is.
+  // Escape leaves the filter. Then `j` opens the first row, regardless of the focus.
   await page.keyboard.press('Escape');
   await page.keyboard.press('j');
   await page.waitForURL(new RegExp(`row=${jobId}`));

@@ -15,7 +15,7 @@ import { form } from '../support/servers/http.ts';
 import { brakeAt, onSite } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of users in the job. The screenshots show more. */
+/** Number of users in the job, which is higher for screenshots. */
 const jobRows = isPictured ? 400_000 : 4_000;
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: isPictured ? '512k' : '4k' } });
 
@@ -89,7 +89,7 @@ test('a job that does not exist is requested once', async () => {
   await page.goto(stage.address(`/jobs/${id}`));
   await page.getByText('There is no such job').waitFor();
   await page.locator('.health').waitFor();
-  // The frame asks for the health of the service every minute.
+  // The frame requests the health of the service every minute.
   const nextRequest = page.waitForRequest(/overview/);
   await page.clock.fastForward(61_000);
   await nextRequest;
@@ -241,7 +241,7 @@ test('the page of a job repeats an export, and loads a file with another mapping
     entity: 'companies',
     plan: true,
     map: { Nr: 'company_id' },
-    // The options of the stored file, which is plain CSV.
+    // The options for the stored file, which is plain CSV.
     options: { quote: '"' },
   });
   expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);

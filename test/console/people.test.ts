@@ -170,7 +170,7 @@ test('companies are listed and filtered, and a company is shown with its people'
   const list = await stage.open('/companies');
   await list.getByText('globex').waitFor();
   await list.getByLabel('Property').fill('plan:none');
-  // The filter loses the focus and the row receives it. Each of these changes the address.
+  // The filter loses the focus and the row receives it. Each of the two events changes the address.
   await list.locator('.row-open').first().focus();
   await list.getByText('No company matches').waitFor();
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());

@@ -13,8 +13,8 @@ async function load(text: string): Promise<string> {
 }
 
 /**
- * Events of which half are refused for the order of day and month in their dates. One more event
- * has no user, and one has a stray quote.
+ * Events. Half of them are refused because of the order of day and month in their dates. Two more
+ * events are added: one without a user, and one with a stray quote.
  */
 const events = (count: number) =>
   [
@@ -37,7 +37,7 @@ test('refused records are shown by cause, corrected, checked, and loaded as a me
   await page.getByText('2 records edited here, not sent yet; 1 record would still be refused').waitFor();
   await page.locator('tr', { hasText: 'Still refused: ' }).waitFor();
   await page.getByLabel('inserted_at, row 13').fill('2026-10-13T01:02:03Z');
-  // A record that does not fit the columns is shown as text. Its cells can be filled in.
+  // A record that does not fit the columns is shown as text, with cells to fill in.
   await page.locator('.raw-row', { hasText: evil }).waitFor();
   expect(await page.locator('img').count()).toBe(0);
   const cells = ['track', 'u1', 'opened', '2026-01-02T03:04:05Z', `${evil}x`];

@@ -4,7 +4,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import type { Capability } from '../../src/capability.ts';
 
-/** Files that assemble a process. Only they may import the registry. */
+/** Files that assemble a process. Only these files may import the registry. */
 const roots = new Set([
   ...[
     'src/processes/open-system.ts',
@@ -33,7 +33,8 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
 }
 
 /**
- * All capabilities, read from their folders, because the registry is empty in tests of the core.
+ * All capabilities. They are read from their folders, because in tests of the core the registry is
+ * empty.
  */
 const capabilities = await Promise.all(
   readdirSync(join(packageRoot, 'src/capabilities')).map(async (name): Promise<Capability> => {
@@ -48,7 +49,8 @@ const capabilities = await Promise.all(
 
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
-// Importing a capability declares its records, which the document of the core must not contain.
+// Importing a capability declares its records. The API document of the core must not contain these
+// records.
 afterAll(() => {
   vi.resetModules();
 });
@@ -88,7 +90,9 @@ test('every folder of capabilities is in the registry', () => {
   );
 });
 
-/** The folders of the core. Each may import only from folders that precede it. */
+/**
+ * The folders of the core. Each folder may import only from folders that precede it in this list.
+ */
 const layers = [
   ...['base', 'domain', 'formats', 'files', 'postgres', 'tasks', 'queue', 'telemetry', 'http', 'cli'],
   ...[
@@ -119,7 +123,7 @@ test('every folder of the core is a layer that imports only earlier layers', () 
   expect(upward).toEqual([]);
 });
 
-/** Returns whether a file belongs to the frame of the console or to a screen. */
+/** Returns whether a file belongs to the frame of the console or to one of its screens. */
 const isOfBrowser = (path: string): boolean =>
   /^src\/(console\/client|(capabilities\/)?[^/]+\/console)\//.test(path);
 const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);
@@ -137,7 +141,9 @@ test('the shared parts of screens import no screen', () => {
   expect(upward).toEqual([]);
 });
 
-/** Words that name a capability. The core must not contain them in code, SQL or comments. */
+/**
+ * Words that name a capability. Code, SQL and comments of the core must not contain these words.
+ */
 const nouns: Readonly<Record<string, RegExp>> = {
   personal: /personal/i,
   rules: /(?<![-\w])rules\b/i,
@@ -158,7 +164,7 @@ const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
 const ofDefinitions = 'the file of definitions is one document';
 const ofPresets = 'presets are an option of the interface';
-/** Files of the core that may name capabilities, each with the reason. */
+/** Files of the core that may name capabilities, with the reason for each. */
 const exceptions: Readonly<Record<string, string>> = {
   'src/http/job.ts': ofDocument,
   'src/load/api.ts': ofDocument,
@@ -201,13 +207,13 @@ test('the core names no capability outside the files listed with a reason', () =
   expect([...filesWithNames].toSorted()).toEqual(Object.keys(exceptions).toSorted());
 });
 
-/** The word "rules" alone is allowed, because Prometheus has rules as well. */
+/** The word "rules" alone is allowed, because Prometheus also has rules. */
 const nounsOfTests = { ...nouns, rules: /\/v1\/rules|rules_version|'Rules'/ };
 
 const wholeProgram = 'runs the whole program, as people do';
 const oneConsole = 'the console has the screens of all capabilities';
 const listsFiles = 'a list of test files';
-/** Tests of the core that may name capabilities, each with the reason. */
+/** Tests of the core that may name capabilities, with the reason for each. */
 const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/acceptance/baseline.test.ts': wholeProgram,
   'test/acceptance/compose.test.ts': wholeProgram,

@@ -49,7 +49,7 @@ test('docs/operations.md lists the alerts of examples/monitoring, whose runbooks
   );
   expect(documented.length).toBeGreaterThan(15);
   expect(documented).toEqual(rules.map((rule) => rule.alert));
-  // The reader of a message does not have the files, so its link must be a complete URL.
+  // The reader of an alert does not have the files, so the link must be a complete URL.
   const { homepage } = JSON.parse(read('package.json')) as { readonly homepage: string };
   const base = `${homepage.replace(/#.*/, '')}/blob/main/`;
   for (const { annotations } of rules) {
@@ -93,8 +93,8 @@ function read(page: string): string {
 }
 
 /**
- * Returns whether a path exists. If it contains `<noun>` or `*`, only the folder before that must
- * exist.
+ * Returns whether a path exists. If the path contains `<noun>` or `*`, only the folder before this
+ * placeholder must exist.
  */
 function isThere(path: string): boolean {
   const fixed = path.split(/[<*]/, 1)[0] ?? '';

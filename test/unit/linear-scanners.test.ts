@@ -29,18 +29,18 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
-/** Calls a function that may also refuse its input. */
+/** Calls a function that may refuse its input. */
 const attempt = (work: () => unknown): void => {
   try {
     work();
   } catch {
-    // The result does not matter here, because only the time is measured.
+    // The result does not matter, because only the time is measured.
   }
 };
 
 /**
- * Returns a function that indexes the input in buffers of the given size. The default is 256 KiB,
- * as in the receiver.
+ * Returns a function that indexes the input in buffers of the given size. Default: 256 KiB, as in
+ * the receiver.
  */
 const index =
   (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
@@ -144,7 +144,9 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Refused records of about this many bytes, for which finding the cause takes longest. */
+/**
+ * Returns refused records of about this many bytes, for which finding the cause takes the longest.
+ */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[
@@ -166,7 +168,7 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   ].map((text) => repeated(text)),
   bytesOf(0xc3, 0xe9),
 ];
-/** A refused record keeps at most 64 KiB, so the bytes are divided among many records. */
+/** A refused record keeps at most 64 KiB, so the bytes are split into many records. */
 const refusedRecords = 256;
 
 const causes = {

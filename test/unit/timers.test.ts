@@ -26,6 +26,6 @@ test('work that fails after its deadline causes no unhandled rejection', async (
   });
   expect(await withDeadline(work, 1, () => 'late')).toBe('late');
   fail(new Error('after the deadline'));
-  // An unhandled rejection ends a process. It would also fail this run of vitest.
+  // An unhandled rejection would end the process and fail this run of vitest.
   await new Promise(setImmediate);
 });

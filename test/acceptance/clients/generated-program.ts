@@ -1,4 +1,4 @@
-/** The same program as fetch-program.ts, with the client that @hey-api/openapi-ts generates. */
+/** The same program as fetch-program.ts, but with the client that @hey-api/openapi-ts generates. */
 import {
   createExport,
   createImport,

@@ -1,4 +1,4 @@
-/** Functions that the programs of both clients use. */
+/** Functions that both client programs use. */
 
 interface JobState {
   readonly status: string;

@@ -9,7 +9,7 @@ function file(name: string, ageMs: number, fields: Partial<SeenFile> = {}): Seen
   return { name, folder: '', inode: 1n, size: 10n, modifiedNs, ...fields };
 }
 
-/** Looks into the folder several times. Returns the files that are ready at each look. */
+/** Scans the folder several times. Returns the files that each scan finds ready. */
 function looks(
   settleMs: number,
   ...rounds: readonly (readonly [atMs: number, ...files: SeenFile[]])[]

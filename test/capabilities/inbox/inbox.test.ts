@@ -77,7 +77,7 @@ afterAll(async () => {
 async function tenant(): Promise<{ environment: Environment; folder: string }> {
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const folder = join(inbox, environment.name);
-  // `companies` is the last folder that is created for an environment.
+  // `companies` is the last folder created for an environment.
   await waitFor('the folders of the environment', () => stat(join(folder, 'companies')));
   return { environment, folder };
 }
@@ -323,7 +323,7 @@ describe('a file that is not taken', () => {
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // This file is now older than the growing one, so it must not wait for the growing one.
+    // This file is now older than the growing file, so it must not wait for that file.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();
@@ -342,7 +342,8 @@ describe('a file that is not taken', () => {
     await link(outside, join(folder, 'hard.csv'));
     await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
-    // Without the folder `companies`, `cp a.csv inbox/default/companies` leaves this file.
+    // If the folder `companies` does not exist, `cp a.csv inbox/default/companies` creates this
+    // file.
     await rm(join(folder, 'companies'), { recursive: true });
     await writeFile(join(folder, 'companies'), users('left'));
     await mkdir(join(folder, 'folder.csv'));
@@ -352,7 +353,8 @@ describe('a file that is not taken', () => {
       '.hidden.csv a.csv.part a.csv.tmp a.csv.filepart a.csv.crdownload a.csv~ ~$a.xlsx notes.txt'.split(' ');
     for (const name of leftNames) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
-    // Files are loaded in order. When this one is concluded, the watcher has seen all the others.
+    // Files are loaded in order. Therefore, when this file is concluded, the watcher has seen all
+    // the other files.
     await drop(join(folder, 'last.csv'), users('last'));
     await concluded(folder, 'last.csv');
     await drop(join(folder, 'last.csv'), users('last again'));
@@ -400,7 +402,7 @@ describe('a file that is not taken', () => {
   });
 });
 
-/** Opens an inbox that no watcher watches. The test runs each step itself. */
+/** Opens an inbox without a watcher. The test runs each step itself. */
 async function openByHand() {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   cleanUpAfter('test', () => rm(directory, { recursive: true, force: true }));
@@ -410,7 +412,7 @@ async function openByHand() {
   const inbox = await createInboxOpener(directory)();
   const folder = join(inbox.path, environment.name);
   await mkdir(folder);
-  /** Returns the files in the folder that are ready and not yet taken. */
+  /** Returns the files in the folder that are ready but not yet taken. */
   const see = async (): Promise<ReadyFile[]> => {
     const { at, keys } = await readOpenInboxFiles(system.db, inbox.id, environment.environmentId);
     const { files } = await lookInto(folder, '');
@@ -482,7 +484,7 @@ describe('two processes, or a dead one', () => {
       await Promise.all(watches.map((watch) => watch.conclude()));
       return (await readConcluded(folder)).length >= count;
     };
-    // Each look does only part of the work.
+    // Each scan does only part of the work.
     await waitFor('all files to be concluded', look, { everyMs: 20 });
     await Promise.all(watches.map((watch) => watch.stop('the test ends')));
     await otherSystem.close();
@@ -497,7 +499,7 @@ describe('two processes, or a dead one', () => {
     const file = await only(hand.see());
     const storedBefore = new Set(await t.storedFiles());
     const newlyStored = async () => (await t.storedFiles()).filter((path) => !storedBefore.has(path));
-    // The first attempt fails after it has stored the file and before it accepts the load.
+    // The first attempt stores the file but fails before it accepts the load.
     const dying: System = {
       ...system,
       pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
@@ -511,7 +513,7 @@ describe('two processes, or a dead one', () => {
     await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
     expect(await hand.see()).toEqual([]);
     const { path } = await concludeOne(hand);
-    // A paused process that has already read the file now continues.
+    // A paused process that had already read the file now continues.
     await rename(path, join(folder, 'a.csv'));
     await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
     expect(await countLoads(hand)).toBe(1);
@@ -540,11 +542,11 @@ describe('two processes, or a dead one', () => {
         .execute(),
     });
     const expectedState = await state();
-    // State after a process died before it updated the ledger.
+    // The state after a process died before it updated the ledger.
     await reopen();
     await hand.conclude();
     expect(await state()).toEqual(expectedState);
-    // State after a process died before it moved the file.
+    // The state after a process died before it moved the file.
     await reopen();
     await rename(path, join(folder, 'a.csv'));
     await hand.conclude();
@@ -649,7 +651,7 @@ describe('two processes, or a dead one', () => {
         .where('environment_id', '=', hand.environment.environmentId)
         .executeTakeFirst()
         .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
-    // The receipt contains the number of rejects. This lock delays counting them.
+    // The receipt contains the number of rejects. This lock delays counting the rejects.
     const concluding = await system.db.transaction().execute(async (transaction) => {
       await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
       const ending = hand.conclude();
@@ -669,7 +671,7 @@ describe('two processes, or a dead one', () => {
     const laterFile = await only(hand.see());
     expect(await readFile(droppedPath, 'utf8')).toBe(users('b', 'c'));
     expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
-    // State after a process died between moving the file away and moving it back.
+    // The state after a process died between moving the file away and moving it back.
     await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${hand.environment.environmentId}`.execute(system.db);
     await rename(droppedPath, placedPath);
@@ -689,7 +691,7 @@ describe('two processes, or a dead one', () => {
     const { path } = await concludeOne(hand);
     const files = await list(join(path, '..'));
     await hand.take(b);
-    // In the backup, file a was being loaded and file b had not been dropped yet.
+    // When the backup was made, file a was being loaded and file b had not been dropped yet.
     await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
       system.db,
     );
@@ -773,7 +775,7 @@ describe('two processes, or a dead one', () => {
     const system = withoutQueue(hand.system) as System;
     await drop(join(folder, 'a.csv'), users('a'));
     await drop(join(folder, 'b.csv'), users('a'));
-    // This lock prevents the lane from starting a load, so the load stays queued.
+    // With this lock, the lane cannot start a load, so the load stays queued.
     await system.db.transaction().execute(async (transaction) => {
       await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(
         transaction,
@@ -794,8 +796,8 @@ describe('two processes, or a dead one', () => {
       ['failed', 'cancelled', 'cancelled'],
       ['failed', 'cancelled', 'cancelled'],
     ]);
-    // State as if the files could not be moved. The same bytes must be accepted again, although a
-    // load of them has ended.
+    // The state if the files could not be moved. The same bytes must be accepted again, although a
+    // load with these bytes has ended.
     await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${environment.environmentId}`.execute(system.db);
     await drop(join(folder, 'c.csv'), users('a'));

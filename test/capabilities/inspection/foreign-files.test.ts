@@ -6,8 +6,8 @@ const at = '2026-03-04T05:06:07Z';
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * For each product, two records as in its files, and the map that a person would write without a
- * preset.
+ * For each product, two records as that product exports them, and the map that a person without a
+ * preset would write.
  */
 const products: readonly (readonly [
   string,
@@ -133,7 +133,7 @@ describe('a file of another product', () => {
       expect(inspection.preset).toBe(preset ?? null);
       if (preset === undefined) expect(advice).toMatch(/add a (column|key) event_type that says track/);
       const withKind = records.map((record) => ({ kind: 'track', ...record }));
-      // A map can only name members at the top level of a record.
+      // A map can name only top-level members of a record.
       const flat = kind === 'CSV' ? withKind : withKind.map((record) => Object.fromEntries(flatten(record)));
       const advised = await (preset === undefined
         ? inspect(write(flat, kind), { map: { kind: 'event_type', ...names } })

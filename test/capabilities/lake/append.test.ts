@@ -85,7 +85,7 @@ describe('an append', () => {
     await append();
     expect(await everywhere()).toEqual(events);
     expect(await expectSame(t)).toHaveLength(134);
-    // Existing files must stay. Each month that has new events gets one more file.
+    // Existing files must stay. Each month with new events gets one additional file.
     const filesAfter = await files();
     expect(filesAfter.slice(0, filesBefore.length)).toEqual(filesBefore);
     expect(filesAfter.slice(filesBefore.length).map(({ month }) => month)).toEqual([monthOf(2), monthOf(0)]);
@@ -129,7 +129,7 @@ describe('an append', () => {
     );
     await append();
     expect([await filesOfMonth(0), await filesOfMonth(1)]).toEqual([1, 2]);
-    // State as if the month had been written before it was over.
+    // The state if the month had been written before its end.
     await age(24 * 62 + LAKE_SETTLE_HOURS);
     await sql`update lake_months set written_at = now() where month = ${monthOf(0)}::date`.execute(
       t.system.db,
@@ -189,7 +189,7 @@ describe('months that leave the database', () => {
     await addEvents(t, [7], 5);
     const before = await files();
     const events = await everywhere();
-    // Changes an event without a trace in the ledger.
+    // Changes an event without leaving a trace in the ledger.
     await sql`update events set metadata = '{"n":-1}' where event_id in (
       select min(event_id) from events where inserted_at >= ${monthOf(8)}::date and inserted_at < ${monthOf(7)}::date
     )`.execute(t.system.db);
@@ -301,7 +301,7 @@ describe('a deletion in the lake', () => {
     const companies = await acceptDeletion(t.system, environmentId, 'companies', ['c2']);
     expect(await companies.run()).toMatchObject({ status: 'completed' });
     await expectSame(t);
-    // Only the deletion has changed the files, so no month may be rewritten.
+    // Only the deletion has changed files, so no month may be rewritten.
     await age(25);
     const filesBefore = await files();
     await append();
@@ -397,7 +397,7 @@ describe('a deletion in the lake', () => {
     let isDeleted = false;
     const store: FileStore = {
       ...t.system.files,
-      // At this point the snapshot is written but not yet committed.
+      // At this point, the snapshot has been written but not committed.
       async size(ref) {
         if (!isDeleted) {
           isDeleted = true;
@@ -415,7 +415,7 @@ describe('a deletion in the lake', () => {
   });
 });
 
-/** The crash is tried at every 23rd of about 200 steps. A large run tries all steps. */
+/** The test crashes at every 23rd of about 200 steps. A large run crashes at every step. */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 23;
 
 // proves: archives, lake-appends
@@ -438,7 +438,7 @@ test('no event is repeated or lost when an append, a compaction or a drop dies',
     expect(await everywhere()).toEqual(events);
     await expectSame(t);
   }
-  // Makes the files as old as they will be a day later.
+  // Makes the files two days older.
   await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);
   await pruneEvents(t.system);
   await expectNamedFiles(t);

@@ -28,10 +28,7 @@ afterEach(() => t.close());
 
 const everywhere = () => readEverywhere(t.system, environmentId);
 
-/**
- * Returns a store that calls `happens` once, when the first written file has been written and is
- * checked.
- */
+/** Returns a store that calls `happens` once, when the first written file is being checked. */
 function storeWith(happens: () => Promise<unknown>): FileStore {
   let isDue = true;
   return {
@@ -46,7 +43,7 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
   };
 }
 
-/** The crash is tried at every 29th of about 150 steps. A large run tries all steps. */
+/** The test crashes at every 29th of about 150 steps. A large run crashes at every step. */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 29;
 
 // proves: lake-erasure
@@ -71,7 +68,7 @@ test('a pruning or deletion that dies at any step removes the person, and only i
     await removeReplaced(t.system);
     expect(await filesWith(t, doomed)).toEqual([]);
   }
-  // Makes the files as old as they will be a day later.
+  // Makes the files two days older.
   await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);
   await pruneEvents(t.system);
   await expectNamedFiles(t);

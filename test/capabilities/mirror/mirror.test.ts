@@ -75,7 +75,7 @@ interface Scene {
 
 /**
  * Runs a scene: an early load, the mirror, single records at various moments, and a late load.
- * Returns the users, and the job of the mirror.
+ * Returns the users and the mirror's job.
  */
 async function play(environment: number, scene: Scene, options: FileOptions | null) {
   const quiet = withoutQueue(t.system);
@@ -236,7 +236,7 @@ test('a mirror removes nothing while changes are not logged for an undo', async 
     });
   } finally {
     await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
-    // After this, later tests need not wait for transactions of other databases.
+    // With this, later tests need not wait for transactions in other databases.
     await sql`update change_log set complete_since = 0`.execute(t.system.db);
   }
   expect(await ids()).toEqual(['u0', 'u1']);
@@ -294,7 +294,10 @@ test('a failed mirror removes nobody, even with mirror_despite_rejects', async (
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-/** Cancels a mirror that has removed some profiles. Then writes one of these profiles again. */
+/**
+ * Cancels a mirror after it has removed some profiles. Then writes one of the removed profiles
+ * again.
+ */
 async function cancelledHalfway(): Promise<string> {
   await load(csv(usersFrom(MIRROR_SLICE_PROFILES + 10)));
   const running = await startManually(t.system, environmentId, csv(['u0']), mirror);
@@ -338,8 +341,8 @@ test('later files of another environment do not stop a mirror', async () => {
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
   await cancelLoad(quiet, environmentId, job);
   const otherEnvironment = await newEnvironment(t.system);
-  // The second file changes none of its profiles. In the environment of the mirror, such a load
-  // would stop the mirror.
+  // The second file changes none of its profiles. If this load were in the environment of the
+  // mirror, it would stop the mirror.
   for (const ids of [
     ['u0', 'u1', 'u2'],
     ['u0', 'u1'],

@@ -12,8 +12,8 @@ import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
 const queuedCount = 1_000;
 /**
- * Maximum number of tasks that may run before that of the other environment: tasks that already
- * run, and turns that alternate.
+ * Maximum number of tasks that may run before the other environment's task. They are the tasks that
+ * already run, and those that run in turn.
  */
 const precedingTasks = 6;
 

@@ -136,7 +136,7 @@ async function subscribe({ url = receiver.url, email, on, type, environmentId }:
 const withReject = 'user_id,plan\na,1\n,2\nb,3\n';
 let files = 0;
 
-/** By default the load has two good records and one reject. */
+/** By default, the load has two good records and one reject. */
 const begin = (content = withReject, options: FileOptions = {}): Promise<ManualLoad> =>
   startManually(t.system, t.environment.environmentId, `${content}c${++files},4\n`, options);
 
@@ -191,8 +191,7 @@ describe('a webhook', () => {
       rejects: { by_code: { missing_id: 1 } },
     });
     expect(isFromSluice(secret, hook.headers, hook.body)).toBe(true);
-    // The check fails for a changed body, an old body, and a body that was signed with another
-    // secret.
+    // The check fails for a changed body, an old body, and a body signed with another secret.
     const { headers } = hook;
     expect(isFromSluice(secret, headers, Buffer.concat([hook.body, Buffer.from(' ')]))).toBe(false);
     expect(isFromSluice(secret, { ...headers, 'webhook-id': 'x' }, hook.body)).toBe(false);
@@ -272,13 +271,13 @@ test.each([
   const { db } = t.system;
   const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
   for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
-  // If a load has one chunk, this chunk completes the load. Otherwise its `finish` does.
+  // If the load has only one chunk, that chunk completes the load. Otherwise, `finish` does.
   const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
   await sql`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
     db,
   );
-  // If the end of a load is not committed, no delivery is created.
+  // If the transaction that ends a load is rolled back, no delivery is created.
   await sql`
       create constraint trigger refuse after update on loads deferrable initially deferred
       for each row when (new.status = 'completed') execute function refuse()`.execute(db);
@@ -308,7 +307,7 @@ describe('a receiver', () => {
     await deliver();
     expect(await only()).toMatchObject({ state: 'pending', lastStatus: 500, lastError: 'HTTP 500: not now' });
     expect(await dueIn()).toBeGreaterThan(11);
-    // The retry is not due for some seconds.
+    // The retry is not due until some seconds later.
     await deliver();
     expect(receiver.received).toHaveLength(1);
     for (let turn = 0; turn < 2; turn++) {
@@ -447,7 +446,7 @@ describe('a sender', () => {
     if (claim === null) throw new Error('nothing to claim');
     const { rows } = await sql<{ ms: number }>`
       select extract(epoch from lease_until - now())::float8 * 1000 as ms from tasks`.execute(db);
-    // Until that time, the delivery counts as running for its receiver.
+    // Until this time, the delivery counts as running for its receiver.
     expect(rows[0]?.ms).toBeGreaterThan(0);
     expect(rows[0]?.ms).toBeLessThanOrEqual(LEASE_MS);
     const attempt = await beginAttempt(db, claim.subjectId);
@@ -499,7 +498,7 @@ describe('a sender', () => {
     for (let count = 0; count < 4; count++) await load();
     const { db } = t.system;
     const claims = await connectTo(t.databaseUrl, async (gate) => {
-      // A claim takes this lock and counts the running deliveries while it holds the lock.
+      // A claim counts the running deliveries while it holds this lock.
       await gate.query(`begin; select pg_advisory_xact_lock(${0x47525550}, hashtext('delivery'))`);
       const claiming = Array.from({ length: 4 }, () => takeTask(sender(), deliveryJob));
       await waitFor('all claims to wait for the lock', async () => {

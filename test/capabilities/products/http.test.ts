@@ -56,7 +56,7 @@ test.each(Object.keys(paths) as SdkProduct[])(
         id: file.includes(`"${id}"`) ? id : 'ours',
       }));
     expect(loadedEvents.length).toBeGreaterThan(1);
-    // If the request of an event has no company, the event gets the company of its user.
+    // An event gets the company of its user if its request has no company.
     const company = expect.toBeOneOf([null, 'northwind']);
     expect(withoutOwnIds(await events())).toEqual(
       withoutOwnIds(loadedEvents).map((event) => (event.company === null ? { ...event, company } : event)),
@@ -262,7 +262,7 @@ describe('a key in the body', () => {
     const connections = await Promise.all(Array.from({ length: 4 }, () => server.connect()));
     for (const connection of connections) {
       connection.head('POST /v1/t HTTP/1.1', 'Host: x', 'Content-Length: 1048576', 'Expect: 100-continue');
-      // The server asks for the body when it has memory for it.
+      // The server requests the body once it has memory for the body.
       await connection.until(/100 Continue/);
     }
     const body = { ...event, writeKey: key };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
-/* Applies options of loads, and rules for all records, to records of another product. */
+/* Applies load options, and rules for all records, to records of another product. */
 
 const { server } = await openServer({ worker: true });
 

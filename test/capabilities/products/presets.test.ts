@@ -32,13 +32,13 @@ async function loadSample(preset: Preset) {
 }
 
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
-/** A user that was only mentioned by an event. */
+/** A user that only an event has mentioned. */
 const nobody = { company: null, metadata: {} };
 const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
 /**
- * Expects that the list contains exactly these events in any order. Only the given fields are
- * compared.
+ * Expects that the list contains exactly these events, in any order. Compares only the given
+ * fields.
  */
 function expectEvents(events: readonly StoredEvent[], ...expected: readonly Partial<StoredEvent>[]): void {
   expect(events).toHaveLength(expected.length);
@@ -260,8 +260,8 @@ describe('an export file of a product', () => {
           const ended = await runManually(loadInOneChunk);
           const endedInChunks = await runManually(loadInChunks, shuffled(loadInChunks.chunkCount, ranks));
           expect(endedInChunks).toMatchObject({ status: 'completed', tally: { read: lines.length } });
-          // Which records are superseded and which are unchanged depends on the order of the
-          // chunks.
+          // The order of the chunks determines which records are superseded and which are
+          // unchanged.
           expect(endedInChunks.tally.inserted).toBe(ended.tally.inserted);
           const profiles = environments.map((environment) => readProfiles(t.system, environment));
           const [profilesOfOne, profilesOfChunks] = await Promise.all(profiles);
@@ -532,13 +532,13 @@ interface Content extends Profiles {
   readonly events: readonly StoredEvent[];
 }
 
-/** Returns the content without ids of events, because content ids depend on the environment. */
+/** Returns the content without event ids, because content ids depend on the environment. */
 const withoutIds = ({ events, ...profiles }: Content) => ({
   ...profiles,
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** Loads each sample only once. */
+/** Returns the loaded content of a preset's sample. Loads each sample only once. */
 const contents = new Map<Preset, Promise<Content>>();
 function contentOf(preset: Preset): Promise<Content> {
   const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);

@@ -27,7 +27,7 @@ interface Tenant {
   readonly environment: { readonly environmentId: number };
 }
 
-/** A way to send users. Returns the ids of those that were refused. */
+/** A way to send users. Returns the ids of the users that were refused. */
 type Way = (tenant: Tenant, users: readonly Record<string, unknown>[]) => Promise<string[]>;
 
 const post = (path: string, key: string, body: string, type: string) =>
@@ -112,7 +112,7 @@ const ways: Readonly<Record<string, Way>> = {
     ),
 };
 
-/** Arrays cannot contain events. */
+/** Arrays cannot contain events, so `bulk` does not support them. */
 const waysOf = (entity: 'users' | 'events') =>
   Object.entries(ways).filter(([name]) => entity === 'users' || name !== 'bulk');
 const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
@@ -123,7 +123,7 @@ const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
 
 type Value = string | number | boolean;
 
-/** Rules whose types judge a JSON value in the same way as its text in a CSV. */
+/** Rules whose types judge a JSON value as they judge its text in a CSV. */
 const ruleOf = fc.oneof(
   fc.record(
     { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },
@@ -191,7 +191,7 @@ const isDay = (text: string) => {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
 };
 
-/** Converts a value to a type. Numbers keep all their digits. */
+/** Converts a value to a type. Numbers keep all digits. */
 function convert(type: string, value: Value): Value | undefined {
   const text = String(value);
   if (type === 'text') return text;
@@ -229,7 +229,7 @@ interface OracleValue {
   readonly isTyped: boolean;
 }
 
-/** Returns the values that must be stored for a record, or `null` if it must be refused. */
+/** Returns the values that must be stored for a record, or `null` if the record must be refused. */
 function oracle(
   { properties, unknown }: { readonly properties: object; readonly unknown: string },
   user: Readonly<Record<string, Value>>,
@@ -253,7 +253,7 @@ function oracle(
   return isIncomplete ? null : values;
 }
 
-/** Values without a type are compared as strings, because a CSV contains them as strings. */
+/** Values without a type are compared as strings, because a CSV contains only strings. */
 const compared = (expectedValues: Readonly<Record<string, OracleValue>>, metadata: object) =>
   Object.entries(metadata).map(([name, value]) => [
     name,

@@ -7,7 +7,7 @@ import {
   resolveRange,
 } from '../../../src/capabilities/schedules/due-times.ts';
 
-/** Returns the due times after `from` and up to `to`, without their seconds. */
+/** Returns the due times after `from`, up to and including `to`, without seconds. */
 function due(cron: string, zone: string, from: string, to: string): string[] {
   const times = dueTimes(cron, zone, Date.parse(`${from}Z`), Date.parse(`${to}Z`));
   return times.map((ms) => new Date(ms).toISOString().slice(0, 16));
@@ -35,7 +35,7 @@ describe('the due times of a cron expression', () => {
     expect(due('0,30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-29T12:00')).toEqual([
       '2026-03-29T01:00',
     ]);
-    // In this zone, the change of the clock skips midnight.
+    // In this zone, the clock change skips midnight.
     expect(due('0 0 * * *', 'America/Havana', '2026-03-07T12:00', '2026-03-09T12:00')).toEqual([
       '2026-03-08T05:00',
       '2026-03-09T04:00',
@@ -120,7 +120,7 @@ describe('the ranges of exports', () => {
   const due = new Date('2026-03-30T01:00:00Z');
   test.each([
     ['today', '2026-03-29T22:00', '2026-03-30T01:00'],
-    // This day has 23 hours.
+    // This date has 23 hours.
     ['yesterday', '2026-03-28T23:00', '2026-03-29T22:00'],
     ['last_7_days', '2026-03-22T23:00', '2026-03-29T22:00'],
     ['this_month', '2026-02-28T23:00', '2026-03-30T01:00'],

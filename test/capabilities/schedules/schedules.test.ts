@@ -117,7 +117,7 @@ const add = (id: string, at: string | null = null) =>
 
 /**
  * Makes the service fail to record that a file of this name was loaded. Returns a function that
- * ends this.
+ * removes the fault.
  */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
@@ -201,7 +201,7 @@ describe('the due times of schedules', () => {
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The waiting schedule has a later run, which must not be claimed yet.
+    // The waiting schedule has a later run. This run must not be claimed yet.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
@@ -274,7 +274,7 @@ describe('the files of a schedule', () => {
 
   // proves: mirror
   test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
-    // Without this, open transactions of other databases would leave it unknown whether the log is
+    // Otherwise, open transactions of other databases could leave it unknown whether the log is
     // complete.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
@@ -335,7 +335,7 @@ test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run, with a 
   const schedule = files('locked/a.csv');
   await request(schedule, '2026-03-01T00:00:00Z');
   await chmod(folder, 0o755);
-  // This process runs as another user while it looks for the file.
+  // This process runs as another user while it searches for the file.
   process.seteuid?.(65_534);
   try {
     await doNext(context);
@@ -528,7 +528,7 @@ test('new and changed objects of a bucket are loaded, the oldest first, in pages
   expect(await doNow(schedule)).toMatchObject({
     items: [{ item: 'in/b.ndjson' }],
   });
-  // The list of the bucket has two pages. The oldest file is on the last page.
+  // The bucket's list has two pages. The oldest file is on the last page.
   const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
   for (const [at, name] of names.entries()) {
     await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
@@ -624,7 +624,7 @@ describe('the exports of a schedule', () => {
     await add('kept');
     await doNow(schedule);
     await sql`update change_log set complete_since = current_position()`.execute(context.db);
-    // A cursor has also expired if it is older than an open transaction of any database.
+    // A cursor also expires if it is older than an open transaction in any database.
     await waitFor('older transactions to end', async () => {
       const { rows } = await sql<{ over: boolean }>`
         select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + position_offset() >= complete_since as over
@@ -671,7 +671,10 @@ describe('the exports of a schedule', () => {
     expect(await deliveredIds(deliveredTo)).toEqual(['kept']);
   });
 
-  /** Prevents runs from waiting and exports from starting. Returns a function that ends this. */
+  /**
+   * Prevents runs from waiting and exports from starting. Returns a function that lifts both
+   * restrictions.
+   */
   async function refuseToWait(): Promise<() => Promise<void>> {
     await sql`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'not now'; end $$`.execute(context.db);
@@ -746,7 +749,7 @@ describe('the notification about a run', () => {
     const otherSchedule = notifying('other.csv', { emails: [address] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // The run that was created first is processed first. No other run is processed with it.
+      // The run that was created first is processed first and alone.
       await request(stuckSchedule, '2026-03-01T11:00:00Z');
       await request(otherSchedule, '2026-03-01T10:00:00Z');
       await doNext(context);

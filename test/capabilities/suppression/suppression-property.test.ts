@@ -59,7 +59,9 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** Returns a record for an item. `event` is the id of its event, or `null` for a profile. */
+/**
+ * Returns a record for an item. `event` is the id of its event. `null` if the item is a profile.
+ */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };
@@ -116,8 +118,8 @@ test('no suppressed person is stored, and all others are, after any actions', as
         const jobId = loads.pop();
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
-        // The effects of an undo on other people are not part of this property, so they are copied
-        // into the oracle.
+        // This property does not cover the effects of an undo on other people, so the oracle takes
+        // over these effects.
         const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;

@@ -8,7 +8,7 @@ const { t, server } = await openServer();
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 const lookups = '/api/v1/analytics/exports/lookups';
-/** Every route that requires a key, grouped by the scope it requires. */
+/** Every route that requires a key, grouped by the required scope. */
 const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   ingest: [
     ...['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],

@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;
 const atATime = 12;
-/** Time for sending requests, in milliseconds. A slow machine sends fewer. */
+/** Time for sending requests, in milliseconds. A slow machine sends fewer requests in this time. */
 const budgetMs = 20_000;
 
 let t: TestSystem;
@@ -72,8 +72,8 @@ test('no request is answered with 5xx, or refused without an error record', asyn
   const statuses = new Map<number, number>();
   const samples = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
   const until = performance.now() + budgetMs;
-  // If most requests fail early, the run proves too little. Therefore it continues until all these
-  // statuses have occurred.
+  // A run in which most requests fail early would prove too little. Therefore, the run continues
+  // until all these statuses have occurred.
   const isVaried = () => [200, 202, 400, 401, 404, 405].every((status) => (statuses.get(status) ?? 0) > 3);
   const work = async (): Promise<void> => {
     while (performance.now() < until || !isVaried()) {
@@ -95,8 +95,8 @@ function problem({ method, path }: FuzzRequest, { status, headers, body }: FuzzA
   if (status >= 500) return '5xx';
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
   if (status < 400 || method === 'HEAD') return null;
-  // A request that is not valid HTTP gets no id. The responses of the dashboard come from its
-  // package.
+  // A request that is not valid HTTP gets no id. The responses of the dashboard come from the
+  // dashboard's package.
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   return isErrorRecord(body) ? null : `no error record of ${path}`;
 }
@@ -119,8 +119,8 @@ function isErrorRecord(body: string): boolean {
 }
 
 /**
- * Sends a request, and repeats it if a busy machine responds with 503. If all tries get 503, the
- * request itself is the cause.
+ * Sends a request, and repeats it if the response is 503, which may be due to a busy machine. If
+ * all attempts get 503, the request itself is the cause.
  */
 async function sendPatiently(sample: FuzzRequest, tries = 5): Promise<FuzzAnswer> {
   const answer = await send(sample);
@@ -128,7 +128,7 @@ async function sendPatiently(sample: FuzzRequest, tries = 5): Promise<FuzzAnswer
 }
 
 /**
- * Sends a request without fetch, because fetch normalises paths and refuses bodies for some
+ * Sends a request without fetch, because fetch normalises paths and refuses bodies with some
  * methods.
  */
 function send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
@@ -172,7 +172,7 @@ interface Route {
   readonly members: readonly string[];
 }
 
-/** Returns every route of the API document, and the routes of HTML pages. */
+/** Returns every route in the API document, and the routes of HTML pages. */
 function routesOf(document: ApiDocument): Route[] {
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { parameters = [], requestBody }]) => ({
@@ -206,7 +206,7 @@ const oddTexts = [
   ...'property:\0 segment:99999999999 2026-02-30 2026-11-20T12:00:00Z bmFu 275760-09-13'.split(' '),
   ...'01a1f879-8845-7223-9ca4-ceafb3823817 \0 a\0b \u0001 \r\n \ud800 a\udc00 \ufeff 👍'.split(' '),
   ...['', ' ', "'; drop table users; --", '9'.repeat(30), 'é'.repeat(200), 'x'.repeat(3_000)],
-  // Values of options for reading a file.
+  // Values of options that describe how to read a file.
   ...'none 1 2 tab ; utf-8 windows-1252 utf-16 pad NULL # 1=user_id users'.split(' '),
 ];
 const text = fc.oneof(
@@ -223,14 +223,14 @@ const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
 );
 
-/** Returns a known name most of the time, and sometimes any text. */
+/** Usually returns a known name, and sometimes any text. */
 function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
   return knownNames.length === 0
     ? text
     : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** Bodies that routes accept. A route is sent those bodies whose members it knows. */
+/** Bodies that routes accept. A route receives those bodies whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },
@@ -256,7 +256,7 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
       arbitrary: fc.tuple(validBody, oddMembers).map(([base, members]) => toJson({ ...base, ...members })),
     },
     { weight: 2, arbitrary: anything.map(toJson) },
-    // This escape is never written by JSON.stringify.
+    // JSON.stringify never writes this escape.
     { weight: 1, arbitrary: text.map((letters) => Buffer.from(`{"user_id":"\\ud800${letters}"}`)) },
     { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
@@ -317,7 +317,10 @@ function bodyAndType({ members, parameters }: Route): fc.Arbitrary<readonly [Buf
 const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET', 'TRACE'];
 const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
 
-/** Returns mostly values of the first generator, and sometimes values of one of the others. */
+/**
+ * Usually returns values of the first generator, and sometimes values of one of the other
+ * generators.
+ */
 function mostly<T>(usual: fc.Arbitrary<T>, ...rareCases: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 15, arbitrary: usual },
@@ -330,7 +333,7 @@ function anyRequest(
   key: string,
   jobIds: readonly string[],
 ): fc.Arbitrary<FuzzRequest> {
-  // Routes that have a body are used more often, because more can be wrong with them.
+  // Routes with a body are used more often, because more can go wrong with them.
   const weighed = routes.flatMap((route) => Array<Route>(route.members.length > 0 ? 4 : 1).fill(route));
   return fc.constantFrom(...weighed).chain((route) =>
     fc
@@ -389,8 +392,8 @@ function toJson(value: unknown): Buffer {
 }
 
 /**
- * Encodes a string for a URL. If it contains half a surrogate pair, it becomes invalid UTF-8, as
- * careless clients send it.
+ * Encodes a string for a URL. A string with half a surrogate pair becomes invalid UTF-8, which
+ * careless clients also send.
  */
 function encode(value: string): string {
   const bytes = value.isWellFormed() ? Buffer.from(value) : Buffer.from('\xff\xfe', 'latin1');

@@ -16,7 +16,7 @@ const operations = Object.entries(document.paths).flatMap(([path, handlers]) => 
 
 /**
  * Returns whether another documented route serves the request. For example, `DELETE
- * /v1/users/bulk_identify` deletes the user with that id, by `DELETE /v1/users/{user_id}`.
+ * /v1/users/bulk_identify` uses `DELETE /v1/users/{user_id}` to delete the user with that id.
  */
 function isOfAnother(method: string, path: string): boolean {
   const matching = Object.keys(document.paths).filter((other) => matches(other, path));
@@ -84,7 +84,8 @@ test('every route of jobs answers 404 for a job of another environment', async (
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // Fields of capabilities. They have these values if a load does not use these capabilities.
+    // Fields that capabilities add. They have these values if a load does not use these
+    // capabilities.
     undoes: [],
     undone_by: null,
     undo: null,

@@ -55,7 +55,7 @@ test('all metrics and labels of dashboards, alerts and documents exist', async (
         const hasLabel = labels.some(
           (sample) => sample.startsWith(`${name}{`) && sample.includes(`${label}="`),
         );
-        // The values for status and route depend on requests. All other values are fixed.
+        // The values of status and route depend on requests. All other label values are fixed.
         const isShown = name.startsWith('sluice_http_') || label === 'schedule' ? hasLabel : hasValue;
         expect([file, name, matcher, isOfPrometheus || isShown]).toEqual([file, name, matcher, true]);
       }

@@ -66,8 +66,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /**
- * Changed values of a step, by profile (such as `users/u1`) and name. `undefined`: the value is
- * removed. `null`: the profile is removed.
+ * Values that a step changed, by profile (such as `users/u1`) and name. `undefined`: the step
+ * removes the value. `null`: the step removes the profile.
  */
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 
@@ -79,7 +79,7 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   return values;
 }
 
-/** Returns the changed profiles. A profile is listed once for each of its changes. */
+/** Returns the changed profiles. Lists a profile once for each of its changes. */
 function changedProfiles({ records }: RandomFile): string[] {
   return records.flatMap((record) => {
     if (record === 'rejected') return [];
@@ -90,7 +90,7 @@ function changedProfiles({ records }: RandomFile): string[] {
 }
 
 /**
- * Several chunks can change a value and then change it back. In one chunk, only the result is
+ * With several chunks, a value can change and then change back. With one chunk, only the result is
  * written.
  */
 const oneChunk = 1_000_000;
@@ -158,8 +158,8 @@ function fold(steps: readonly Changes[]): Profiles {
 }
 
 /**
- * Removes empty companies that have no users. The oracle does not know which user was the last to
- * leave them.
+ * Removes companies that have neither properties nor users. The oracle does not know which user was
+ * the last to leave such a company.
  */
 function withoutEmpty({ users, companies }: Profiles): Profiles {
   const usedCompanies = new Set(Object.values(users).map(({ company }) => company));

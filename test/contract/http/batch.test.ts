@@ -20,7 +20,7 @@ const send = async (body: unknown, options?: Options) => {
   return { status: answer.status, body: answer.body as unknown as BatchAnswer & ErrorBody };
 };
 const ndjson = { headers: { 'content-type': 'application/x-ndjson' } };
-/** Sends items. Expects that all are accepted. */
+/** Sends items. Expects that all of them are accepted. */
 const take = async (items: readonly object[], options?: Options) =>
   expect(await send({ batch: items }, options)).toEqual({
     status: 200,
@@ -281,12 +281,12 @@ test('while the database hangs, batches beyond the bounds of one environment and
   await Promise.all(sent);
   expect(statuses.slice(refused.length)).toEqual(Array.from({ length: 2 * room }, () => 200));
   expect(await site.events(id)).toHaveLength(1 + room);
-  // The memory for batches must be free again.
+  // The memory for batches must be available again.
   for (const { key } of tenants) await take([track(id)], { key });
 });
 
 describe('a batch that is announced and never sent', () => {
-  /** Returns sizes of request bodies that together fill the memory for batches. */
+  /** Returns the sizes of request bodies that together fill the memory for batches. */
   const fill = (most: number) =>
     Array.from({ length: Math.ceil(most / MAX_BATCH_BYTES) }, (_, nth) =>
       Math.min(MAX_BATCH_BYTES, most - nth * MAX_BATCH_BYTES),

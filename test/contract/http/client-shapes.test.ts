@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '../../support/servers/http.ts';
 import { openRecordSite } from '../../support/servers/records.ts';
 
-/** Requests in the forms in which destinations, transformers and SDKs send them. */
+/** Requests in the forms that destinations, transformers and SDKs send. */
 
 const site = await openRecordSite({ worker: true });
 afterAll(() => site.close());

@@ -54,7 +54,7 @@ describe('DELETE /v1/users', () => {
       await send('/v1/identify', { user_id }, neighbour.key);
     }
     await send('/v1/track', { user_id: 'u1', event_name: 'seen' });
-    // The body is a string, because JavaScript would round the number.
+    // The body is a string, because JavaScript would round a number.
     const body = `{"users":["u1",{"user_id":7},${exact},"=nobody","u1"]}`;
     const { status, body: job } = await server.json<Job>('/v1/users', {
       method: 'DELETE',

@@ -25,7 +25,10 @@ const partHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="
 const rows = 'user-id,some name\n'.repeat(60_000);
 
 describe('an answer before the end of the body', () => {
-  /** Sends data without reading until the response has arrived, as many clients do. */
+  /**
+   * Sends data without reading from the connection until the response has arrived, as many clients
+   * do.
+   */
   async function sendUntilAnswered(
     connection: RawConnection,
     answer: RegExp,

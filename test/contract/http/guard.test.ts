@@ -18,8 +18,8 @@ const act = (action: 'apply' | 'cancel', jobId: string, key?: string) =>
   });
 
 /**
- * Sends two users, with a guard that expects at least ten. Waits until the load is held. Returns
- * its job.
+ * Sends two users with a guard that requires at least ten. Waits until the load is held. Returns
+ * the id of the job.
  */
 async function hold(id: string): Promise<string> {
   const path = `/v1/imports?guard=${encodeURIComponent('rows=10.. columns=user_id,plan')}`;

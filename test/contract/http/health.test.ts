@@ -10,8 +10,8 @@ import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /**
- * Maximum time of a health check in milliseconds: that of its slowest part, plus a margin for a
- * busy machine.
+ * Maximum time of a health check in milliseconds: the maximum of its slowest part, plus a margin
+ * for a busy machine.
  */
 const answersWithinMs = 2_500;
 
@@ -109,8 +109,8 @@ describe('a database', () => {
       await untilReady(server);
       const thaw = await freezePostgres(postgres.url);
       cleanups.push(thaw);
-      // The first probe uses an open connection that is silent. The second probe gets no new
-      // connection.
+      // The first probe uses an open connection that has gone silent. The second probe cannot open
+      // a new connection.
       for (let again = 0; again < 2; again++) {
         for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
           expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
@@ -144,8 +144,8 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // The server already knows that the connection is lost. It must respond early, since a prober
-      // usually waits for only one second.
+      // The server already knows that the connection is lost. It must respond early, because a
+      // prober usually waits only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);

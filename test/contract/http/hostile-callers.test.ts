@@ -21,8 +21,8 @@ describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
   /**
-   * Starts a server with responses of several sizes. If a client does not read its response, the
-   * server waits at most `stallMs`.
+   * Starts a server with responses of several sizes. It waits at most `stallMs` for a client that
+   * does not read its response.
    */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -82,7 +82,7 @@ describe('answers that are not read', () => {
     };
     const connections = await Promise.all(Array.from({ length: 4 }, () => unread(path, 4)));
     await waitFor('a refusal', async () => (await statusOf()) === 429);
-    // Since no keys are used, each route counts as an environment.
+    // No keys are used, so each route counts as an environment.
     expect((await fetch(new URL('/large', address))).status).toBe(200);
     for (const { socket } of connections) socket.destroy();
     await waitFor('answers to be made again', async () => (await statusOf()) === 200);
@@ -121,7 +121,7 @@ describe('answers that are not read', () => {
   });
 });
 
-/** Returns a public id in the form of a key id. No key has this id. */
+/** Returns a public id in the form of a key id, although no key has this id. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
@@ -137,7 +137,7 @@ describe('two hundred connections that ask with unknown keys, without end', () =
     });
     const asking = strangers.map(({ socket }, n) => {
       let refused = 0;
-      // Sends the next request after each response.
+      // Sends the next request after each response to the previous one.
       socket.on('data', (bytes) => {
         refused += bytes.toString('latin1').split('HTTP/1.1 401').length - 1;
         socket.write(request(n));
@@ -178,8 +178,7 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // The other lists waited equally long for one of the few connections that are reserved for
-      // lists.
+      // The other lists waited for as long, because only a few connections are reserved for lists.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {
@@ -266,8 +265,8 @@ describe('a connection that is reset', () => {
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
     /**
-     * Requests that the client breaks off. The connection is reset when `until` has been received,
-     * or immediately if `until` is missing.
+     * Requests that the client aborts. It resets the connection after receiving `until`, or
+     * immediately if `until` is missing.
      */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
       { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },

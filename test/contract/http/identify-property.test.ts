@@ -11,8 +11,8 @@ type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
 /**
- * An identify request. Users and companies are numbers. `undefined`: not in the request. `null`: no
- * company.
+ * An identify request. Numbers identify users and companies. `undefined`: not in the request.
+ * `null`: no company.
  */
 interface Identify {
   readonly user: number;
@@ -24,8 +24,8 @@ interface Identify {
 interface CompanyOf {
   readonly id: number;
   /**
-   * Where the request has the company id: in the company as `company_id` or `id`, or outside of it
-   * (`beside`).
+   * Where the request contains the company id: inside the company as `company_id` or `id`, or
+   * outside the company (`beside`).
    */
   readonly by: 'company_id' | 'id' | 'beside';
   readonly metadata: Values | undefined;
@@ -52,11 +52,11 @@ function identifyOf(users: readonly number[], companies: readonly number[]): fc.
 }
 
 const users = [0, 1, 2, 3];
-/** A single chain of requests. Each request waits for the one before. */
+/** A single chain of requests. Each request waits for the previous one. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
 /**
- * One chain of requests per user, all at the same time. Users do not share companies, so the order
- * of the writes to each row is known.
+ * One chain of requests per user. All chains run at the same time. Users do not share companies, so
+ * the order of writes to each row is known.
  */
 const atOnce = fc.tuple(
   ...users.map((user) => fc.array(identifyOf([user], [user, user + 10]), { maxLength: 6 })),
@@ -104,7 +104,7 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 type Stored = Record<string, unknown>;
 
 /**
- * The tables in memory. Defines what identify requests must store if they do not run concurrently.
+ * The tables in memory. Defines what identify requests must store if they run one after another.
  */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();

@@ -26,7 +26,7 @@ test('two servers that identify one user and its company at once store user and 
   const seen: string[] = [];
   for (let round = 0; round < 200; round++) {
     await Promise.all(
-      // The two servers take turns at being first.
+      // The two servers alternate in sending first.
       [round % 2, 1 - (round % 2)].map((server) => {
         const { ingest } = servers[server] ?? site.t.system;
         const values = { by: String(server), bytes: 'x'.repeat(100) };
@@ -37,7 +37,7 @@ test('two servers that identify one user and its company at once store user and 
           properties: values,
           company: values,
         };
-        // Every third request of the second server has an idempotency key, so it gets its own
+        // Every third request to the second server has an idempotency key and therefore its own
         // transaction.
         const key = { key: `race-${round}`, digest: Buffer.from('race') };
         return ingest.identifyUser(
@@ -245,7 +245,7 @@ describe('identifies of one user', () => {
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // Later records that do not have to wait are stored in the meantime.
+    // In the meantime, later records that do not need to wait are stored.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();

@@ -38,8 +38,8 @@ describe('an answer of the interface', () => {
 describe('a key', () => {
   test('a refused key: the caller learns the fault of the header, and the log which key it was and why', async () => {
     const { system, environment } = t;
-    // This test starts its own server. The shared server has refused so many requests that it no
-    // longer logs each refusal.
+    // This test starts its own server, because the shared server has refused so many requests that
+    // it no longer logs each refusal.
     const server = await serve(t);
     const make = () => createApiKey(system.db, environment.environmentId, { label: 'x' });
     const [revoked, expired, valid] = await Promise.all([make(), make(), make()]);
@@ -71,8 +71,8 @@ describe('a key', () => {
       expect(body.errors[0]?.details).toEqual(
         typeof details === 'string' ? details : expect.stringMatching(details),
       );
-      // The line is logged when the response has been sent. The client may have received the
-      // response before that.
+      // The line is logged after the response has been sent, so the client may receive the response
+      // before the line exists.
       const line = await waitFor('the line of the log', () => refusals()[before]);
       expect(line).toMatchObject({ status: 401, key: why, key_id: keyId });
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);

@@ -20,7 +20,7 @@ async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
 const list = '/v1/background_jobs';
 
 describe('a rate limit', () => {
-  // The window is so long that no test takes longer.
+  // A window that is longer than any test takes.
   const settings = { RATE_LIMIT: '3/10s' };
 
   test('a rate limit reports the remaining requests of a key, and after them the time to wait', async () => {
@@ -47,7 +47,7 @@ describe('a rate limit', () => {
     const { key } = await issue();
     const connection = await server.connect();
     const head = ['POST /v1/track HTTP/1.1', 'host: x', `authorization: Token ${key}`, 'content-length: 0'];
-    // All five requests arrive together, so all wait for the same look-up of the key.
+    // All five requests arrive together, so they wait for the same key lookup.
     await connection.write(`${head.join('\r\n')}\r\n\r\n`.repeat(5));
     await connection.until(/(?:HTTP\/1\.1.*?){5}/s);
     const statuses = [...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
@@ -78,8 +78,8 @@ describe('a rate limit', () => {
 
 describe('an event loop that lags', () => {
   /**
-   * Keeps this process, and therefore its server, busy most of the time. Returns a function that
-   * ends this.
+   * Keeps this process, which includes the server, busy most of the time. Returns a function that
+   * stops this.
    */
   function blockLoop(): () => void {
     const timer = setInterval(() => {
@@ -107,8 +107,7 @@ describe('an event loop that lags', () => {
     for (const path of ['/health/live', '/metrics']) {
       expect([path, (await server.fetch(path, { key: null })).status]).toEqual([path, 200]);
     }
-    // Only the existence of a response is checked. A process that lags may report parts as
-    // unavailable.
+    // Checks only that there is a response. A process that lags may report parts as unavailable.
     expect((await server.json('/health/ready')).body).toHaveProperty('parts');
     unblock();
     await waitFor('recovery', async () => (await server.fetch(list)).ok);
@@ -142,7 +141,7 @@ describe('the cache of keys', () => {
   test('a revoked key works for less than a second with single records, and not at all otherwise', async () => {
     const { system, server, issue } = await start();
     const { key, keyId } = await issue();
-    // The status is 400 because the record is invalid. It shows that the key was accepted.
+    // Status 400 shows that the key was accepted, because only the record is invalid.
     const isAccepted = async () => (await server.fetch('/v1/track', { ...track, key })).status === 400;
     expect([await isAccepted(), await isAccepted()]).toEqual([true, true]);
     await revokeApiKey(system.system.db, system.environment.environmentId, keyId);

@@ -15,7 +15,9 @@ import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
-/** The lookups that the documented interface lists, and those that newer clients also request. */
+/**
+ * The lookups that the documented interface lists, and further lookups that newer clients request.
+ */
 const arrays = [
   'surveys',
   'embeds',
@@ -263,7 +265,8 @@ describe('the pages of segments', () => {
 
   beforeAll(async () => {
     many = await t.addEnvironment('many');
-    // Segments of two environments are created alternately, so their ids have gaps.
+    // Segments of two environments are created alternately, so the ids in one environment have
+    // gaps.
     const segments = Array.from({ length: count }, (_, at) => segmentItem(`s${at}`));
     await apply(t, many, { segments: segments.slice(0, 200) });
     await apply(t, await t.addEnvironment('beside'), { segments });

@@ -32,13 +32,13 @@ const causes: readonly ((n: number) => string)[] = [
   (n) => `u${n},pro,many`,
 ];
 
-/** Returns a file with this many refused records, and with one record that is loaded. */
+/** Returns a file with this many records that are refused, and one record that is loaded. */
 const fileOfRejects = (count: number) =>
   `Nr,Plan,Seats\ngood,pro,1\n${Array.from({ length: count }, (_, n) => `${causes[n % 6]?.(n)}\n`).join('')}`;
 
 type Cells = Readonly<Record<string, string>>;
 
-/** Returns the rows of a file of rejects as a person corrects them. */
+/** Returns the rows of a file of rejects after a person has corrected them. */
 function corrected(file: string, select: (row: number) => boolean, seats = '7'): Cells[] {
   const rows = parse(file, { columns: true, relax_column_count: false }) as Cells[];
   return rows
@@ -137,7 +137,7 @@ describe('a corrected file of rejects', () => {
     for (const format of ['csv', 'ndjson'] as const) {
       const file = await rejectsOf(tenant, parent.job_id, format);
       const again = await load(tenant, '', form(file, { filename: `rejects.${format}` }));
-      // Types can be set only for columns of a CSV.
+      // Only columns of a CSV can have types.
       const rejected = format === 'csv' ? 6 : 5;
       expect(again).toMatchObject({ mends: parent.job_id, counts: { read: 6, rejected } });
       const lines = (await rejectsOf(tenant, again.job_id, 'ndjson')).trim().split('\n');

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
 
-/** Starts another server on the same data. It has not read the ledger yet. */
+/** Starts another server on the same data, which has not read the ledger yet. */
 async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
   const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
   cleanups.push(() => other.close());
@@ -122,7 +122,7 @@ describe('the ledger', () => {
       expect([name, after.get(name)]).toEqual([name, rows]);
     }
     expect(after.get('sluice_reconcile_differences')).toBe(0);
-    // The page must not contain the name of an environment, a key or the id of a job.
+    // The page must not contain environment names, keys or job ids.
     const { name, appToken } = system.environment;
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
   });

@@ -23,7 +23,7 @@ const userOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
 
 /**
- * The file has more commas than semicolons. Without these options, a later load would find other
+ * The file has more commas than semicolons. Without these options, a later load would detect other
  * columns.
  */
 const options = `?${new URLSearchParams({

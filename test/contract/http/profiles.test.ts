@@ -44,7 +44,7 @@ const list = async (path: string, tenant: Tenant = t): Promise<Page> => {
 };
 const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
 
-/** Returns the ids on all pages in order. Calls `between` after each page. */
+/** Returns the ids on all pages, in order. Calls `between` after each page. */
 async function walk(path: string, tenant: Tenant = t, between?: () => Promise<void>): Promise<string[]> {
   const profiles = await walkPages((cursor) => list(`${path}&cursor=${cursor}`, tenant), between);
   return profiles.map(idOf);
@@ -185,7 +185,7 @@ describe('one profile', () => {
     await store(tenant, 'users', [{ id: 'huge', metadata }, { id: 'more', metadata }, { id: 'small' }]);
     const { body } = await server.json<Profile>('/v1/users/huge', { key: tenant.key });
     expect(Object.keys(body.metadata)).toHaveLength(60);
-    // A page contains the profile that exceeds the maximum size of a page, and no other profile.
+    // The profile that exceeds the maximum page size has a page of its own.
     const { data, metadata: page } = await list('/v1/users', tenant);
     expect([data.map(idOf), page.cursor.after === null]).toEqual([['huge'], false]);
     expect(await walk('/v1/users?limit=10', tenant)).toEqual(['huge', 'more', 'small']);

@@ -24,7 +24,7 @@ afterAll(async () => {
 const connections: RawConnection[] = [];
 afterEach(() => {
   for (const connection of connections.splice(0)) connection.reset();
-  // A client must not be able to make the service fail or log a failure.
+  // No client may be able to make the service fail or log a failure.
   expect(log.splice(0).filter(({ level }) => level >= 40)).toEqual([]);
 });
 
@@ -40,7 +40,7 @@ const newId = () => `client-${++serial}`;
 
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
-/** Head of a request. Its body follows separately. */
+/** Head of a request. Its body is sent separately. */
 const head = (path: string, ...headers: string[]) => [
   `POST ${path} HTTP/1.1`,
   'host: x',
@@ -55,8 +55,8 @@ const chunk = (bytes: string | Uint8Array, extension = '') =>
     Buffer.from('\r\n'),
   ]);
 /**
- * Writes one piece. Then lets the server, which runs in this process, read it before the next is
- * written.
+ * Writes one piece. Lets the server, which runs in this process, read this piece before the next
+ * piece is written.
  */
 async function writeAlone(connection: RawConnection, bytes: string | Uint8Array): Promise<void> {
   await connection.write(bytes);
@@ -209,7 +209,7 @@ describe('a client that hangs up', () => {
     await lock.release();
     await answers;
     expect(await countEvents(staying)).toBe(10);
-    // The record was received completely, so it must be stored.
+    // The record arrived completely, so it must be stored.
     expect(await countEvents(leaving)).toBe(2);
   });
 

@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const site = await openRecordSite();
 afterAll(() => site.close());
 
-/** Returns the names of the marks that the rows of `full` contain. */
+/** Returns the names of the marks in the rows of the user `full`. */
 const marks = async (table: 'users' | 'events') => {
   const rows = await site.sql<{ mark: string }>(
     `select k as mark from sluice.${table}, jsonb_object_keys(metadata) k where user_id = 'full' and k like 'mark%'`,
@@ -32,13 +32,13 @@ const kinds = [
 
 describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
   test('a record within the memory for waiting records is stored, and one beyond it is refused with 503', async () => {
-    // The text is mostly blanks. They need as much memory as properties, but hardly any time. That
-    // matters because records wait for only ten seconds.
+    // The text consists mostly of blanks. Blanks need as much memory as properties, but hardly any
+    // time, which matters because records wait only ten seconds.
     const textOf = (i: number) =>
       JSON.stringify({ ...id, metadata: { [`mark${100 + i}`]: 'x' } }).padEnd(1_000_000);
     const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);
     const surplus = 10;
-    // The requests are compressed and therefore small. Their decompressed size must count.
+    // The requests are small because they are compressed. Their decompressed size must count.
     const bodies = Array.from(
       { length: room + surplus },
       (_, i) => new Uint8Array(gzipSync(textOf(i), { level: 1 })),
@@ -66,7 +66,7 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
     expect(refused).toHaveLength(surplus);
-    // Records of the other table must still be accepted, and other requests must still work.
+    // Records for the other table must still be accepted, and other requests must still work.
     const other = { user_id: `beside ${table}`, company_id: `beside ${table}`, event_name: 'x' };
     await site.accept(elsewhere, other);
     expect((await site.server.fetch('/v1/background_jobs')).status).toBe(200);
@@ -78,7 +78,7 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
     const acceptedMarks = statuses.flatMap((status, i) => (status === 202 ? [`mark${100 + i}`] : []));
     expect(await marks(table)).toEqual(['mark1', ...acceptedMarks].toSorted());
 
-    // The refused records are stored when they are sent again.
+    // When the refused records are sent again, they are stored.
     expect((await Promise.all(refused.map(send))).map(({ status }) => status)).toEqual(
       refused.map(() => 202),
     );

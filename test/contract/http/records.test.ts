@@ -13,11 +13,11 @@ type Properties = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly path: string;
   readonly table: 'users' | 'companies' | 'events';
-  /** Names of the required fields. Each is an id or a name. */
+  /** Names of the required fields, which are ids or names. */
   readonly required: readonly string[];
   /** Returns a record with this id. */
   record(id: string, properties?: Properties): Properties;
-  /** Returns the metadata of all rows with this id. Returns [] if there are none. */
+  /** Returns the metadata of all rows with this id. */
   stored(id: string, environmentId?: number): Promise<Properties[]>;
 }
 
@@ -55,7 +55,7 @@ const newId = () => `record-${++serial}`;
 
 describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
   /**
-   * Posts a body. Returns the status, the error code, and the metadata that is stored for the id.
+   * Posts a body. Returns the status, the error code, and the metadata that is stored under the id.
    */
   const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
     const answer = await site.post(path, body, options);
@@ -279,7 +279,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('an Idempotency-Key', () => {
     const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
       site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
-    /** Returns the rows of an id, each with the id of the transaction that wrote it. */
+    /** Returns the rows with an id, each with the id of the transaction that wrote it. */
     const rows = (id: string) =>
       site.sql(
         `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
@@ -403,8 +403,8 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // More attempts than records prove that records shared a statement and were written again
-        // to isolate the refused one.
+        // If there were more attempts than records, the records shared a statement and were written
+        // again to isolate the refused record.
         expect(await attempts()).toBeGreaterThan(61);
       },
     );
@@ -431,7 +431,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
 const t = () => site.t;
 
-/** Returns a record of exactly this size in bytes. No value is larger than 64 KiB. */
+/** Returns a record of exactly this size in bytes, in which no value is larger than 64 KiB. */
 function ofBytes(record: Properties, bytes: number): string {
   const metadata: Record<string, string> = {};
   const length = () => Buffer.byteLength(JSON.stringify({ ...record, metadata }));
@@ -447,9 +447,8 @@ function ofBytes(record: Properties, bytes: number): string {
 let poisons = 0;
 
 /**
- * Makes PostgreSQL refuse the row of this id with a SQLSTATE that means that the data is wrong.
- * Returns a function that counts the writes to the table since then, including those that were
- * rolled back.
+ * Makes PostgreSQL refuse the row with this id by a SQLSTATE that reports invalid data. Returns a
+ * function that counts later writes to the table, including those that were rolled back.
  */
 async function refuseAt(
   moment: 'statement' | 'commit',

@@ -11,7 +11,7 @@ const neighbour = await t.addEnvironment('neighbour');
 
 const payers = { key: 'payers', title: 'Payers', definition: { property: 'plan', equals: 'pro' } };
 
-/** Creates a segment. Its default title is its key. */
+/** Creates a segment. Default title: the key. */
 async function create(
   more: { readonly key?: string } & Readonly<Record<string, unknown>> = {},
   { key }: Pick<Tenant, 'key'> = t,
@@ -181,7 +181,7 @@ test('a count of a segment ends as soon as its caller leaves', async () => {
     await waitFor('the count to wait', async () => (await counts()) === 1);
     leaving.abort();
     expect(await answer).toBe('left');
-    // If a count took too long, its request would end with status 503.
+    // A request whose count took too long would end with status 503.
     await waitFor('the count to end', () => ended(408));
     expect([await counts(), await ended(503)]).toEqual([0, false]);
   });

@@ -93,7 +93,7 @@ describe('events of a user', () => {
   test('events of a user are newest first, each once, for any limit, over months and at the same instant', async () => {
     const events = Array.from({ length: 47 }, (_, n) => ({
       id: `e${String((n * 29) % 47).padStart(2, '0')}`,
-      // The events are months apart, except for five that have the same instant.
+      // The events are months apart, except for five events at the same instant.
       at: new Date(Date.UTC(2025, (n % 10) - (n % 10 === 3 ? 1 : 0), 7, n % 2)).toISOString(),
     }));
     await store('many', events);

@@ -5,7 +5,7 @@ import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
-/** Strings that YAML would read as something else if they were not quoted. */
+/** Strings that YAML would read as other values if the strings were not quoted. */
 const tricky = [
   'yes',
   'null',
@@ -118,7 +118,7 @@ test.each(fileFormats)('any definitions written as %s are read back unchanged', 
       const text = writeDefinitionsFile(definitions, format);
       const reading = readDefinitionsFile(Buffer.from(text));
       expect(reading.problems).toEqual([]);
-      // Both are compared as JSON, which is how they are stored. In JSON, -0 is 0.
+      // Compares both values as JSON, because JSON is what is stored. In JSON, -0 is 0.
       expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
     }),
     { numRuns: 100 },

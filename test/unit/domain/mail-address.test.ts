@@ -12,7 +12,7 @@ test.each([
 });
 
 test.each([
-  // A mail program would read this as an option.
+  // A mail program would take this for an option.
   '-oQ/tmp@x.y',
   '-f@example.com',
   'a@b',

@@ -29,8 +29,8 @@ async function files(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-// This file tests only folders. test/integration/file-store.test.ts tests what folders and buckets
-// have in common.
+// This file tests only folders. test/integration/file-store.test.ts tests the behaviour that
+// folders and buckets share.
 it('a shortened file is reported, even in the middle of a stream', async () => {
   const ref = await save('twelve bytes');
   expect((await collect(store.open(ref, { start: 7, end: 12 }))).toString()).toBe('bytes');

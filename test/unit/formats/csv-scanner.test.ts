@@ -172,8 +172,8 @@ it('a closed cell over the limit is refused as one record with its true end', ()
 });
 
 /**
- * The simple implementation to compare with. Its text is decoded as latin1, so a character is a
- * byte.
+ * The simple implementation that serves as the reference. Its text is decoded as latin1, so each
+ * character is one byte.
  */
 function referenceRecord(
   text: string,

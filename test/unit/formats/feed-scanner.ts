@@ -10,17 +10,17 @@ export interface FedRecord {
 }
 
 /**
- * Runs a scanner that is given more and more bytes. Each time, it sees the bytes up to the next of
- * `ends`.
+ * Runs a scanner that receives more and more bytes: first those up to the first of `ends`, then
+ * those up to the second, and so on.
  */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
   /**
-   * Where to continue searching for the end of an oversized record. -1 if there is no such record.
+   * Where to continue searching for the end of an oversized record. -1 if no record is oversized.
    */
   let from = -1;
-  /** Number of the first record that may be inside a cell. -1 if there is none. */
+  /** Number of the first record that may be inside a cell. -1 if there is no such record. */
   let open = -1;
   let openFrom = 0;
   for (const [index, end] of ends.entries()) {

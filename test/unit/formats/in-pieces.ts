@@ -21,8 +21,8 @@ export function wholeFile(bytes: Buffer): WholeFile {
 }
 
 /**
- * Returns the error message with which a file is refused, or `taken` if it is accepted. Throws any
- * other error.
+ * Returns the message of the error that refuses a file, or `taken` if the file is accepted. Throws
+ * any other error.
  */
 export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   try {

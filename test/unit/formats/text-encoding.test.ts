@@ -38,7 +38,7 @@ const singleByte =
   );
 const multiByte = ['gbk', 'gb18030', 'big5', 'euc-jp', 'iso-2022-jp', 'shift_jis', 'euc-kr'];
 /**
- * Characters that do not occur in text: controls beyond ASCII, private characters, and the
+ * Characters that do not occur in text: non-ASCII control characters, private characters, and the
  * replacement character.
  */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;

@@ -132,7 +132,8 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
         'cell A1 holds a formula whose result is not in the file',
       );
     }
-    // In such a workbook the 0 was never calculated. Excel writes it as a placeholder.
+    // With this calculation setting, the result 0 was never calculated. Excel writes 0 as a
+    // placeholder.
     const calculation = '<calcPr calcId="124519" fullCalcOnLoad="1"/>';
     expect(
       await refusal(ofRows('<row r="1"><c r="A1"><f>1+1</f><v>0</v></c></row>', { calculation })),

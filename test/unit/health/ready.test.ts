@@ -21,7 +21,7 @@ test('callers share an outstanding answer, even after their deadline', async () 
   expect(answers).toHaveLength(1);
   answers[0]?.(7);
   expect(await next).toEqual({ value: 7 });
-  // A second look must start a new check, because the answer is not cached.
+  // The second call must start a new check, because the answer is not cached.
   void look();
   expect(answers).toHaveLength(2);
 });

@@ -92,7 +92,7 @@ test.each(operations)('$name documents its answers and path parameters', ({ plac
   const { responses, security } = operation;
   expect(Object.keys(responses).some((status) => status.startsWith('2'))).toBe(true);
   const schemes = (security ?? []).flatMap((requirement) => Object.keys(requirement));
-  // A request to sign in sends the key in its body, so it can also be refused with 401 or 403.
+  // A sign-in request sends the key in its body, so it can also be refused with 401 or 403.
   const isSignIn = operation.operationId === 'signIn';
   expect('401' in responses).toBe(schemes.length > 0 || isSignIn);
   expect('403' in responses).toBe(schemes.includes('apiKey') || isSignIn);
@@ -120,7 +120,7 @@ interface Schema {
 }
 
 /**
- * Yields what a schema lacks. Only the first part of `allOf` is checked, because the other parts
+ * Yields what a schema lacks. In `allOf`, checks only the first schema, because the other schemas
  * narrow it.
  */
 function* findGaps(schema: Schema, place: string, isField: boolean): Generator<string> {

@@ -8,8 +8,8 @@ const start = () => {
 };
 
 /**
- * Makes guesses. The n-th guess has the address `address(n)`. Returns how many of them were
- * compared.
+ * Makes guesses, the n-th from the address `address(n)`. Returns how many guesses were compared
+ * with a key.
  */
 function guess(logins: FailedLogins, guesses: number, address: (n: number) => string): number {
   let compared = 0;

@@ -1,6 +1,6 @@
 export interface CopiedRow {
   readonly key: string;
-  /** If a name is repeated, its last value counts, as in jsonb. */
+  /** If a name occurs repeatedly, its last value counts, as in jsonb. */
   readonly properties: Record<string, unknown>;
   readonly company: string | null;
   readonly flags: number;

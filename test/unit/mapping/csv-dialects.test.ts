@@ -17,7 +17,7 @@ const formOf = (dialect: Partial<CsvDialect>, ragged: CsvForm['ragged'] = 'refus
   ragged,
 });
 
-/** Rewrites the records as the receiver does. Then reads them as the worker does. */
+/** Rewrites the records as the receiver does, and then reads them as the worker does. */
 function rewriteAndRead(form: CsvForm, text: string | Buffer) {
   const chunk = { form, width: columns.length, bytes: Buffer.from(text), oversized: null };
   const plain = rewriteChunk(chunk);
@@ -70,8 +70,8 @@ describe('a CSV in any dialect', () => {
         const { records, lines } = rewriteAndRead(form, bytes);
         expect(lines).toBe(allRecords.reduce((sum, record) => sum + record.lines, 0));
         const count = allRecords.filter((record) => !record.blank).length;
-        // A record without any value is a blank line, which is not counted. The scanner does not
-        // know escapes and null marks, so it may count such records.
+        // A record without any value is a blank line and is not counted. The scanner does not
+        // recognise escapes or null marks, so it may count such a record.
         if (anyDialect.nulls.length > 0 || anyDialect.escape === '\\')
           expect(records).toBeLessThanOrEqual(count);
         else expect(records).toBe(count);

@@ -26,7 +26,10 @@ function isBlank(raw: string, delimiter: string): boolean {
   return new RegExp(`^${cell}(?:${separator}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
-/** The simple implementation to compare with: csv-parse, which creates one object per record. */
+/**
+ * The simple implementation that serves as the reference: csv-parse, which creates one object per
+ * record.
+ */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
   const parsedRecords = parse(text, {
     delimiter,
@@ -75,7 +78,8 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       if (metadata === undefined) return 'invalid_json';
       if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
       metadataProperties = metadata;
-      // This is also set if another column gives the property a value again. That only costs time.
+      // `removes` is also true if another column gives the property a value again. The only cost of
+      // this is time.
       removes = Object.values(metadata).includes(null);
     }
   }

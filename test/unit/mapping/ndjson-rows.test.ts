@@ -58,7 +58,7 @@ const member = fc.oneof(
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ');
 
 /**
- * Writes JSON with white space between any tokens and with repeated keys. If `escaped`, also
+ * Writes JSON with repeated keys, and with white space between any tokens. If `escaped`, also
  * escapes characters.
  */
 function writeLine(item: unknown, spaces: () => string, escaped: boolean): string {
@@ -97,7 +97,7 @@ const line = fc
     return writeLine(idFirst ? [idMember, ...members] : [...members, idMember], next, escaped);
   });
 
-/** Reads a record as it is documented. */
+/** Reads a record as the documentation defines it. */
 function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
   const { user_id, company_id, company, metadata, ...properties } = JSON.parse(text) as Record<
     string,
@@ -134,8 +134,8 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
 }
 
 /**
- * Returns the row without its flag for removals. The reader may set this flag for a property that a
- * later one overwrites.
+ * Returns the row without its removal flag. The reader may set this flag because of a property that
+ * a later one overwrites.
  */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 

@@ -4,7 +4,7 @@ import { digestKey, RecordMac } from '../../../src/load/map/record-digests.ts';
 
 const mask = 0xffff_ffffn;
 
-/** Chaskey-12 as its specification defines it. Each block is a number of 128 bits. */
+/** Chaskey-12 as specified. Each block is a number of 128 bits. */
 function chaskey12(key: readonly bigint[], message: Uint8Array): bigint[] {
   const rotate = (v: bigint, bits: bigint): bigint => ((v << bits) | (v >> (32n - bits))) & mask;
   const join = (words: readonly bigint[]): bigint =>

@@ -11,8 +11,8 @@ const actualRows = new Rows();
 const expectedRows = new Rows();
 
 /**
- * Reads lines with JSON.parse and writes values with JSON.stringify. Keeps the original text of a
- * value where the parser must keep it.
+ * Reads lines with JSON.parse and writes values with JSON.stringify. Where the parser must keep the
+ * original text of a value, so does this function.
  */
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
@@ -37,7 +37,9 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
 
 const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
-/** Reads a value as jsonb does. Of repeated names the last counts, and numbers keep all digits. */
+/**
+ * Reads a value as jsonb does: the last of several equal names counts, and numbers keep all digits.
+ */
 function asJsonb(text: string | null): unknown {
   const digitsAsText = (text ?? '').replace(token, (found) =>
     found.startsWith('"') ? found : `"#${found}"`,
@@ -53,8 +55,8 @@ const profilesOf = (text: Buffer) =>
   ]);
 
 /**
- * Returns all parts of a chunk that a load uses. Events are compared byte by byte, because content
- * ids depend on each byte.
+ * Returns everything that a load uses from a chunk. Events are compared byte by byte, because their
+ * content ids depend on each byte.
  */
 function resultOf(rows: Rows) {
   const { users, companies, events, records } = rows;
@@ -227,7 +229,7 @@ const kindMember = fc.tuple(
     fc.constantFrom('"identify_user"', '"identify_company"', '"x"', 'null', '3'),
   ),
 );
-/** Members of events. In the record of a profile, the same names are properties. */
+/** Members of events. In a profile record, members with these names are properties. */
 const eventMembers = fc
   .tuple(
     kindMember,
@@ -262,7 +264,6 @@ const damage = fc.tuple(fc.nat(), fc.constantFrom('', '"', '{', '}', ',', '\\', 
 const line = fc
   .tuple(record, fc.oneof({ weight: 9, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: damage }))
   .map(([text, damageOrNull]) => {
-    // A line must not contain line feeds.
     const intact = text.replaceAll('\n', ' ');
     if (damageOrNull === null) return intact;
     const at = damageOrNull[0] % (intact.length + 1);

@@ -31,7 +31,7 @@ test.each([
 test.each([
   ...['169.254.169.254', '0.0.0.0', '224.0.0.1', '255.255.255.255', '240.0.0.1', '192.0.2.1', '198.18.0.1'],
   ...['192.0.0.8', '::', 'fe80::1', 'fe80::1%eth0', 'fe80::1%lo', 'fec0::1', 'ff02::1', '2001:db8::1'],
-  // IPv4 addresses in IPv6 forms: mapped, compatible, translated, 6to4 and Teredo.
+  // IPv4 addresses in various IPv6 forms: mapped, compatible, translated, 6to4 and Teredo.
   ...['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '::a9fe:a9fe', '64:ff9b::7f00:1', '2002:7f00:1::'],
   ...['2001::1', '', 'localhost', 'example.com', '1.2.3.4.5', '999.1.1.1'],
 ])('the address %j is never allowed', (address) => {

@@ -32,7 +32,7 @@ const statements = [
   ...filesOf('src', '.ts').flatMap((path) => sqlTextsOf(readSource(path)).map((text) => ({ path, text }))),
 ];
 
-/** Returns each statement, up to the end of its outermost template string. */
+/** Returns each SQL statement, up to the end of its outermost template string. */
 function sqlTextsOf(source: string): string[] {
   return [...source.matchAll(beginning)].map(({ index }) => {
     let depth = 0;
@@ -47,7 +47,8 @@ function sqlTextsOf(source: string): string[] {
 }
 
 /**
- * The part of each statement from ON CONFLICT to RETURNING, and the file that assembles the merge.
+ * The part of each statement between ON CONFLICT and RETURNING, and the file that assembles the
+ * merge.
  */
 const conflictSets = [
   { path: 'src/load/merge/upsert.ts', text: readSource('src/load/merge/upsert.ts') },

@@ -14,7 +14,7 @@ const homes = [
   /^src\/lookups\/segments\/compile-[a-z]+\.ts$/,
   /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
 ];
-/** Files whose SQL is about the PostgreSQL server itself. */
+/** Files that query the PostgreSQL server itself. */
 const serverQueries = [
   'src/telemetry/health/postgres.ts',
   'src/cli/session.ts',

@@ -9,7 +9,8 @@ import { bundleOptions } from '../../../tools/bundle-options.ts';
 import type { tasks } from '../../support/servers/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-// The program is built first, because a process that compiles its program starts ten times slower.
+// The program is built in advance, because a process that has to compile its program starts ten
+// times slower.
 const outdir = join(packageRoot, 'dist', 'test');
 const source = join(packageRoot, 'test', 'support', 'servers', 'sandbox-of-test.ts');
 await build({ ...bundleOptions, entryPoints: [source], outdir });
@@ -123,7 +124,7 @@ describe('a task in a sandbox', () => {
     const waiting = run('idle', 0, { signal: abort.signal });
     abort.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
-    // The generator is suspended after its first item, and nothing reads the next one.
+    // The generator is suspended after its first item, and nothing requests the next item.
     const stop = new AbortController();
     await start('count', 9, { signal: stop.signal }).next();
     stop.abort();

@@ -161,7 +161,7 @@ test('the published schema and the reader agree on nearly valid definitions', ()
     fc.property(definition.chain(damage), (json) => {
       const { problems } = readSegment(json);
       if (problems.length > 0) refusedCount++;
-      // The schema cannot express these rules, so definitions that break them are skipped.
+      // The schema cannot express these rules, so definitions that break a rule are skipped.
       fc.pre(
         !problems.some(({ message }) => /nested too deep|conditions|is less than at_least/.test(message)),
       );
@@ -214,7 +214,7 @@ function placesIn(value: unknown, place: Place): Place[] {
   return [place, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...place, key]))];
 }
 
-/** Copies a value with changes. A member that becomes undefined is removed. */
+/** Copies a value with changes. Removes members that become undefined. */
 function rebuild(
   value: unknown,
   place: Place,

@@ -65,7 +65,7 @@ test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as 
   sink.write('three\n');
   sink.flushSync();
   expect(sink.dropped).toBe(3);
-  // These are more bytes than the sink keeps while the disk is full.
+  // More bytes than the sink keeps while the disk is full.
   for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
   expect(sink.dropped).toBe(5);
 });

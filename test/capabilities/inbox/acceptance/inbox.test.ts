@@ -13,7 +13,7 @@ test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists 
   const folder = join(inbox, 'default');
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
-  // The content of a file determines its format. The name does not.
+  // The content of a file determines its format, regardless of the file name.
   await drop(join(folder, 'packed.csv.gz'), gzipSync('PK\x03\x04 whatever'));
   await drop(join(folder, 'logins.7z'), 'PK\x03\x04 whatever');
   await drop(join(folder, 'companies', 'new.ods'), 'PK\x03\x04 whatever');

@@ -113,14 +113,15 @@ test('a dropped file is loaded in two clicks, with a plan of events by day and n
   await page.getByRole('row', { name: 'Paid 3' }).waitFor();
   await page.getByRole('button', { name: 'Load: write 3 records' }).click();
   await page.getByText('3 records stored in').waitFor();
-  // Selecting a file would be a third click.
+  // Selecting the file would be the third click.
   expect(await page.evaluate('clicks')).toBe(2);
 });
 
 // proves: console-load
 test('a file can be loaded by keyboard alone, from its selection to its result', async () => {
   const page = await stage.open('/load');
-  // Added before the key is pressed, because the browser must already know this listener then.
+  // The listener must exist before the key is pressed, so that the browser reports the dialog to
+  // the test.
   const chooser = new Promise<FileChooser>((resolve) => page.once('filechooser', resolve));
   const focusOn = async (name: string) => {
     const focused = () =>

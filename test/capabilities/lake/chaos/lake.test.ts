@@ -59,7 +59,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
       );
       expect(rows).toEqual([]);
       expect([await ofLake(t), await ofBoth(t)]).toEqual([events, events]);
-      // Makes the files as old as they will be a day later.
+      // Makes the files two days older.
       await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
       await finish(t, old);
       await finish(t, old);
@@ -99,7 +99,10 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   },
 );
 
-/** Kills the process (or `sluice prune`) while its statement waits for a lock. */
+/**
+ * Kills `running`, or else a new `sluice prune`, while it waits for a lock that `statement` has
+ * taken.
+ */
 async function killAt(
   t: TestSystem,
   running: SluiceProcess | null,
@@ -136,7 +139,7 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
 }
 
-/** Adds events of two months. Returns them as rows of the lake. */
+/** Adds events in two months. Returns these events as rows of the lake. */
 async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
   const events = Array.from({ length: count }, (_, at) => {
     const n = from + at;

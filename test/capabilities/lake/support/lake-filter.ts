@@ -1,7 +1,9 @@
 import { bitsOf } from '../../../../src/capabilities/lake/id-filter.ts';
 import type { Entity } from '../../../../src/domain/entity.ts';
 
-/** Returns whether all bits of the id are set. `findHolders` does the same in PostgreSQL. */
+/**
+ * Returns whether the filter has all bits of the id set. `findHolders` does the same in PostgreSQL.
+ */
 export function mayHold(filter: Buffer, entity: Entity, id: string): boolean {
   const { hash, first, step, bits, blockBytes } = bitsOf(entity, [id]);
   const start = blockBytes * ((hash[0] ?? 0) % (filter.length / blockBytes));

@@ -21,8 +21,8 @@ export interface LakeRow {
 }
 
 /**
- * Converts a row to what icebird returns: times in milliseconds, and strings without a byte order
- * mark at the start.
+ * Converts a row to the form in which icebird returns it: times in milliseconds, and strings
+ * without a leading byte order mark.
  */
 export function comparable({
   event_id,
@@ -38,8 +38,8 @@ export function comparable({
 }
 
 /**
- * Returns all events of an environment, whether they are in the database, on the way to the lake or
- * in archives.
+ * Returns all events of an environment, whether they are in the database, on their way to the lake,
+ * or in archives.
  */
 export async function readEverywhere(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -77,8 +77,8 @@ function inOrder(rows: readonly LakeRow[]): LakeRow[] {
 }
 
 /**
- * Reads the events of an environment with icebird, an independent reader of Iceberg. icebird
- * requests `s3://` addresses by HTTP. This function answers these requests from the file store.
+ * Reads the events of an environment with icebird, an independent Iceberg reader. icebird requests
+ * `s3://` addresses over HTTP. This function serves these requests from the file store.
  */
 export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -149,8 +149,7 @@ export async function addEvents(
 }
 
 /**
- * Expects that the folder of the lake contains only the files of its snapshots and the given other
- * files.
+ * Expects that the folder of the lake contains only the files of its snapshots and `otherFiles`.
  */
 export async function expectNamedFiles(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
@@ -178,9 +177,7 @@ export async function filesWith(
   return refs;
 }
 
-/**
- * Returns a system that loses access to its database and files at the step with the number `dieAt`.
- */
+/** Returns a system that loses access to its database and its files at step number `dieAt`. */
 export function mortalSystem(t: TestSystem, dieAt: number) {
   let steps = 0;
   const step = (): void => {

@@ -17,8 +17,8 @@ export interface MailServer {
 }
 
 /**
- * Starts a server. `answer` returns the code with which a recipient is refused, or `null`. `sender`
- * is the code with which every sender is refused.
+ * Starts a server. `answer` returns the code with which a recipient is refused, or `null` to accept
+ * the recipient. With the code `sender`, every sender is refused.
  */
 export async function startMailServer(
   options: {

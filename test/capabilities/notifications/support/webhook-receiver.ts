@@ -15,7 +15,7 @@ export interface WebhookReceiver {
   readonly port: number;
   readonly received: readonly ReceivedWebhook[];
   readonly connections: number;
-  /** Sets how to answer from now on. Default: status 204. */
+  /** Sets how the server responds to later requests. Default: status 204. */
   answer(how: (response: ServerResponse, nth: number) => void): void;
   stop(): Promise<void>;
 }

@@ -29,8 +29,8 @@ const csvRow = (id: string, level: string, n: number | string): string =>
 const csvOf = (...rows: readonly string[]): string => `${[columns.join(','), ...rows].join('\n')}\n`;
 
 /**
- * One good record and four bad ones. The bad ones break a rule, lack an id, have a surplus cell and
- * have a stray quote.
+ * One good record and four bad ones: one breaks a rule, one lacks an id, one has a surplus cell,
+ * and one has a stray quote.
  */
 const mixedRows = (name: string): string[] => [
   csvRow(`${name}-1`, '1', `${name}.1`),
@@ -53,7 +53,7 @@ interface House {
   readonly answers: Map<string, string>;
 }
 
-/** A large run also tests the queue on Redis and the files on S3. This takes one more minute. */
+/** A large run also tests a queue on Redis and files on S3, which takes one more minute. */
 const isLarge = process.env['SLUICE_LARGE'] === '1';
 
 // proves: no-clear-value
@@ -122,7 +122,7 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   }
 }
 
-/** Runs a process that writes a complete log to its own file. */
+/** Starts a process with a complete log in a file of its own. */
 async function withLog<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
   const log = openSync(join(folder, 'logs', name), 'a');
   try {
@@ -168,7 +168,7 @@ async function sendRecords(house: House, api: Api): Promise<void> {
   await completed(house, await post(house, api, '/v1/users/bulk_identify', users));
   const companies = { companies: [company('bulk')] };
   await completed(house, await post(house, api, '/v1/companies/bulk_identify', companies));
-  // This request is refused because its body is not valid JSON. The body contains a personal value.
+  // This request is refused because its body, which contains a personal value, is not valid JSON.
   const broken = `{"user_id":"broken","metadata":{"email":"${clearUser('broken').email}"`;
   const refusal = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
   house.answers.set('broken JSON', await refusal.text());

@@ -2,11 +2,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/* Personal values that only the requests of a test may contain, and a search for such values. */
+/* Personal values that may occur only in the requests of a test, and a search for these values. */
 
 const marker = 'zq7clear';
 
-/** Values for each action on personal data. `n` makes the values distinct. */
+/** Returns a value for each action on personal data. `n` makes the values distinct. */
 export const clearUser = (n: number | string) => ({
   email: `${marker}.${n}@example.com`,
   phone: `+49 ${marker} ${n}`,
@@ -18,7 +18,7 @@ export const clearUser = (n: number | string) => ({
 export const clearEvent = (n: number | string) => ({ card: `4111 ${marker} ${n}`, ip: '203.0.113.77' });
 export const clearCompany = (n: number | string) => ({ contact: `${marker}.${n}@acme.example` });
 
-/** Rules for personal data. In addition, a record can break the rule for `level`. */
+/** Rules for personal data. A record can also break the rule for `level`. */
 export const personalRules = `users:
   properties:
     email: { personal: hash }
@@ -42,8 +42,8 @@ const texts = [marker, '203.0.113.77', '1987-06-05'];
 const bytes = [...texts.map((text) => Buffer.from(text)), ...encodings(marker)];
 
 /**
- * Encodes a text in UTF-16, in hex, and in Base64 at each of its three offsets. Base64 characters
- * that depend on neighbouring text are left out.
+ * Encodes a text in UTF-16, in hex, and in Base64 at each of the three offsets. Omits Base64
+ * characters that depend on neighbouring text.
  */
 function encodings(text: string): Buffer[] {
   const plain = Buffer.from(text);
@@ -78,7 +78,7 @@ export async function clearBelow(...folders: readonly string[]): Promise<string[
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;
       const path = join(entry.parentPath, entry.name);
-      // The service may remove a file while it is searched.
+      // The service may remove a file during the search.
       const content = await readFile(path).catch(() => Buffer.alloc(0));
       places.push(...clearIn(path, content));
     }

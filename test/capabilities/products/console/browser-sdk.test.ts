@@ -10,7 +10,7 @@ import { readEvents } from '../../../support/oracles/events.ts';
 import { openServer } from '../../../support/servers/http.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
-/* Runs `@segment/analytics-next` from npm in a page of another origin. */
+/* Runs `@segment/analytics-next` from npm in a page from another origin. */
 
 const { t, server } = await openServer();
 

@@ -25,7 +25,7 @@ const scheduleOf = async (name: string) => (await stage.server.json<Schedule>(`/
 async function countClicks(page: Page): Promise<() => number> {
   let clicks = 0;
   await page.exposeFunction('clicked', () => clicks++);
-  // A click on a label also causes a click on its input. The input's click is not counted.
+  // A click on a label also triggers a click on its input. The click on the input is not counted.
   const listener = '({ isTrusted, target }) => isTrusted && target.type !== "file" && clicked()';
   await page.evaluate(`addEventListener("click", ${listener}, true)`);
   return () => clicks;

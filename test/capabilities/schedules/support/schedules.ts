@@ -35,13 +35,13 @@ export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions 
 let names = 0;
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
-/** Returns a schedule without checking it. It is stored when it is first used. */
+/** Returns a schedule without checking it. The schedule is stored when it is first used. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
 }
 
-/** Stores a schedule as if it were saved now, unless it is already stored. */
+/** Stores a schedule as if it were saved now. Does nothing if the schedule is already stored. */
 async function store(
   { db }: ScheduleContext,
   environmentId: number,
@@ -64,7 +64,7 @@ export async function requestRun(
   return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
-/** Processes one of the next runs. Returns false if there is none. */
+/** Processes one of the next runs. Returns false if there is no run. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
@@ -75,7 +75,7 @@ export async function doNext(
   return true;
 }
 
-/** Claims the next run but does not run it. Returns `null` if there is none. */
+/** Claims the next run but does not process it. Returns `null` if there is no run. */
 export async function takeRun(context: ScheduleContext): Promise<TaskClaim | null> {
   await queueRuns(context.db);
   return takeTask(context, runJob);
@@ -85,7 +85,7 @@ export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinit
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
-/** Returns the runs as strings with due time (without seconds), status and cause. */
+/** Returns the runs as strings of due time (without seconds), status and cause. */
 export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
@@ -93,7 +93,7 @@ export async function historyOf(context: ScheduleContext, schedule: ScheduleDefi
 
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
-/** Processes all due runs, while workers run their jobs. Returns the last run. */
+/** Processes all due runs while workers run the jobs of these runs. Returns the last run. */
 export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
@@ -107,7 +107,10 @@ export async function finish(context: ScheduleContext, schedule: ScheduleDefinit
 
 let requestedAt = Date.parse('2026-01-01T00:00:00Z');
 
-/** Requests a run and processes it. Each requested run is due one minute after the previous one. */
+/**
+ * Requests a run and processes it. Each requested run is due one minute after the previous
+ * requested run.
+ */
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,

@@ -5,9 +5,9 @@ import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** A file that changes users of the first file and adds other users. */
+/** A file that changes users of the first file and adds users. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
-/** A file with users of both other files. It is loaded during the undo. */
+/** A file with users of both other files, which is loaded during the undo. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
@@ -44,7 +44,7 @@ describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s',
       }
       await site.workers(2);
       const counts = [await ended(sql, undos[0]), await ended(sql, undos[1])];
-      // One of the two requests undoes the load. The other finds nothing to undo.
+      // One of the two requests undoes the load. The other request finds nothing to undo.
       expect(counts.filter(({ updated, removed }) => updated + removed > 0)).toHaveLength(1);
       await ended(sql, lastJob);
       report(`undo with kills, ${queue}: ${((Date.now() - startedAt) / 1_000).toFixed(1)} s`);
@@ -55,7 +55,7 @@ describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s',
     }));
 });
 
-/** Returns a digest of the users. It ignores the property that single records write. */
+/** Returns a digest of the users without the property that single records write. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
     `select md5(string_agg(concat_ws(E'\\t', user_id, company_id, metadata - 'single'), E'\\n' order by user_id)) as digest
@@ -100,8 +100,8 @@ async function identify(api: Api, user_id: string): Promise<void> {
 }
 
 /**
- * Starts workers and kills them in this phase of the undo. Returns false if the undo ended before
- * that.
+ * Starts workers and kills them during this phase of the undo. Returns false if the undo ended
+ * before the kill.
  */
 async function killIn(
   site: Site,

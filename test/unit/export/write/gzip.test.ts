@@ -22,7 +22,10 @@ async function pack(pieces: readonly Uint8Array[], blockBytes: number): Promise<
   return Buffer.concat(chunks);
 }
 
-/** Decompresses the first deflate stream of the file. Also returns how many bytes it occupies. */
+/**
+ * Decompresses the first deflate stream of the file. Also returns how many bytes of the file the
+ * stream occupies.
+ */
 function firstMember(file: Buffer): { readonly bytes: Buffer; readonly readBytes: number } {
   const { buffer, engine } = inflateRawSync(file.subarray(headerBytes), { info: true }) as unknown as {
     readonly buffer: Buffer;

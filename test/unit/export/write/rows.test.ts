@@ -20,7 +20,7 @@ const maxRows = 300;
 const rows = { dataset: 'users', request: { includeRemoved: false } } as const;
 const columns = columnsOf('users', { includeRemoved: false });
 
-/** Short and long strings. Some are repeated, empty, beyond ASCII or need escapes. */
+/** Short and long strings. Some are repeated or empty, and some are not ASCII or need escapes. */
 const anyText = fc.oneof(
   fc.constantFrom('', 'a', 'ab', '"', '\\', '\u0002\n', 'é', '😀', '\ufeffx', 'x'.repeat(100)),
   fc.string({ maxLength: 90, unit: 'binary' }),
@@ -39,7 +39,7 @@ const anyUser: fc.Arbitrary<User> = fc.record({
   first_seen_at: anyMicros,
   last_seen_at: anyMicros,
 });
-/** Users of whom some are repeated, so that the file has a dictionary. */
+/** Users, some of them repeated, so that the file has a dictionary. */
 const anyUsers = fc
   .tuple(fc.array(anyUser, { minLength: 1, maxLength: 40 }), fc.array(fc.nat(), { maxLength: maxRows }))
   .map(([users, places]) =>
@@ -118,8 +118,7 @@ test('a row group states its minimum, maximum and number of missing values', asy
       const file = await toParquet([users]);
       const [group] = parquetMetadata(Uint8Array.from(file).buffer, { parsers }).row_groups;
       const statistics = group?.columns.map(({ meta_data }) => meta_data?.statistics);
-      // Statistics contain only the beginning of a long value, so only short values can be
-      // compared.
+      // Statistics contain only the beginning of a long value, so only short values are compared.
       const isExact = (text: Buffer | undefined): boolean => text !== undefined && text.length <= 16;
       if (isExact(ids[0])) expect(statistics?.[0]).toMatchObject({ min_value: ids[0]?.toString() });
       if (isExact(ids.at(-1))) expect(statistics?.[0]).toMatchObject({ max_value: ids.at(-1)?.toString() });

@@ -38,7 +38,7 @@ async function take(
   return { ...received, text: storedText };
 }
 
-/** Expects the same refusal if the text arrives byte by byte, and that no file remains. */
+/** Expects the same refusal if the text arrives byte by byte, and that no stored file remains. */
 async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
   const problem = async (ends: readonly number[]) => {
     const error = await take(text, hints, ends).catch((reason: unknown) => reason);
@@ -73,7 +73,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** A layout of records. `isSpread`: each record has several lines. */
+/** How the records of a text are written. `isSpread`: each record has several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -153,7 +153,10 @@ async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends:
   expect(file.totalRows).toBe(values.length);
 }
 
-/** Shares of the text at which buffers end. If the list is empty, each byte is a buffer. */
+/**
+ * Positions at which buffers end, as shares of the text. If the list is empty, each byte is a
+ * buffer.
+ */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
 
 function endsOf(text: string, shares: readonly number[]): number[] {
@@ -214,17 +217,17 @@ describe('a damaged record', () => {
             const position = start + Math.floor(at * (end - start));
             const middle = kind === 'leave out' ? '' : by;
             const suffix = text.slice(kind === 'put in' ? position : position + 1);
-            // The change may damage a surrogate pair. A half of such a pair is not a character, so
-            // it is replaced.
+            // The change may cut a surrogate pair. Half a pair is not a character, so it is
+            // replaced.
             const damaged = (text.slice(0, position) + middle + suffix).toWellFormed();
             const file = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
               expect(reason).toBeInstanceOf(InputError);
               return null;
             });
-            // A text that does not start like JSON is read as a CSV. Its header does not name an
-            // id.
+            // A text that does not start like JSON is read as a CSV whose header does not contain
+            // an id.
             if (file === null || file.format === 'csv') return;
-            // Records without an id are refused, so they are not compared.
+            // Records without an id are refused, so only records with an id are compared.
             const records = recordsOf(file).filter(hasId);
             const originals = JSON.parse(JSON.stringify(values)) as unknown[];
             const damagedText =

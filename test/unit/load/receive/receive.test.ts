@@ -61,7 +61,7 @@ async function leftBehind(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-/** Expects that a refused upload does not leave a file. */
+/** Expects that a refused upload leaves no file behind. */
 async function refusal(source: Source, options: Options = {}): Promise<string> {
   const filesBefore = await leftBehind();
   const error = await take(source, options).catch((reason: unknown) => reason);
@@ -173,7 +173,7 @@ describe('the files that are received', () => {
       expect(await refusal(upload.subarray(0, upload.length - 30))).toMatch(/^400 unsupported_format/);
     }
     expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
-    // Cells of a sheet are not examined for delimiters, quotes or comments.
+    // Delimiters, quotes and comments have no meaning in the cells of a sheet.
     const texts = [
       textRow(1, 'Report; of; May'),
       textRow(3, 'user_id', 'a;b;c;d', "'x'"),

@@ -23,7 +23,7 @@ interface IndexedRecord {
   readonly problem: string | null;
 }
 
-/** Reads each chunk separately, as a worker does. */
+/** Reads each chunk separately, like a worker. */
 function readChunks(
   text: string,
   chunks: readonly ChunkRange[],
@@ -107,7 +107,7 @@ it('the chunks of a CSV have exactly its records, with their rows and lines', ()
   });
   fc.assert(
     fc.property(input, ([text, head, ends, bounds, maxBytes]) => {
-      // If the header ends with CR, the body may begin with the LF of the same CRLF.
+      // If the header ends with CR, the body may begin with the LF that completes this CRLF.
       const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
       const index = new RecordIndex('csv', bounds.bytes, 0, maxBytes, undefined, bounds.records);
       indexInPieces(index, text, ends);
