@@ -6,12 +6,12 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Loads a file by hand as an expert would, in the same database. Uses COPY into an unlogged table,
- * then one INSERT … SELECT … ON CONFLICT into a table like ours. It does not validate, collect
- * rejects or keep a ledger.
+ * Loads a file by hand as an expert would, in the same database: COPY into an unlogged table, then
+ * one INSERT … SELECT … ON CONFLICT into a table like ours. Does not validate, collect rejects or
+ * keep a ledger.
  */
 export interface Baseline {
-  /** Returns how many seconds the load takes. */
+  /** Returns how many seconds the load took. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
   /** Table into which the rows are merged. */
@@ -88,14 +88,14 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies rows from a file to `sluice.users`. The file already has the rows in the form in which
- * sluice stores them. Each of two connections copies half. This is the physical limit: nothing is
- * parsed, checked or counted, and the database does the minimum of work.
+ * Copies a file, in which the rows are already in sluice's stored form, to `sluice.users`. Each of
+ * two connections copies half the rows. This is the physical limit: nothing is parsed, checked or
+ * counted, and the database does the minimum of work.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Copies the file. Returns how many seconds that takes. */
+  /** Copies the file. Returns how many seconds the copy took. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -104,7 +104,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   const clients = [0, 1].map(() => new pg.Client({ connectionString: databaseUrl }));
   for (const client of clients) await client.connect();
   const [first] = clients as [pg.Client];
-  // The time columns are not copied. They get their default values, as they do in sluice.
+  // The time columns are not copied, so they get their default values, as in sluice.
   const { rows } = await first.query<{ columns: string }>(`
     select string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
     from information_schema.columns
@@ -133,7 +133,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Upper limit for the length of a line in our files, in bytes. */
+/** Maximum length of a line in our files, in bytes. */
 const longestLine = 64 * 1_024;
 
 /** Splits a file between two lines. Returns two streams of about the same length. */

@@ -1,9 +1,9 @@
 /**
  * npm run bench:capabilities [-- --rows N] [--turns N] [--seconds N]
  *
- * Measures the cost of unused capabilities. Runs the same loads and single records on a service
- * with all capabilities and on one without any, in turn. Prints the processor time of all
- * processes, and its ratio (all : none). Linux only.
+ * Measures the cost of unused capabilities. Runs the same loads and single records alternately on a
+ * service with all capabilities and on a service with none. Prints the processor time of all
+ * processes, and the ratio of the two services (all : none). Linux only.
  */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,10 +29,7 @@ const rows = Number(flags.rows);
 const turns = Number(flags.turns);
 const seconds = Number(flags.seconds);
 
-/**
- * Bundles the program with an empty registry of capabilities. Returns the path of the bundled
- * program.
- */
+/** Bundles the program with an empty registry of capabilities. Returns the path of the bundle. */
 async function bundleWithout(outdir: string): Promise<string> {
   const plugin = {
     name: 'no-capabilities',
@@ -54,8 +51,8 @@ async function bundleWithout(outdir: string): Promise<string> {
 type Figures = Readonly<Record<string, number>>;
 
 /**
- * Returns the processor time of the server, workers and database together, in microseconds per row
- * or record.
+ * Returns the total processor time of server, workers and database, in microseconds per row or
+ * record.
  */
 async function measure(service: Service, folder: string): Promise<Figures> {
   const figures: Record<string, number> = {};
@@ -95,7 +92,7 @@ try {
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
   const results: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // In each pair, the first runs on a cooler machine. Therefore the order alternates.
+    // The first run in each pair has a cooler machine, so the order alternates.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {

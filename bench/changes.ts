@@ -1,10 +1,10 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * Measures the cost of the log of changes. Loads users into one PostgreSQL, in turn with the log
- * and without its triggers. Reports how many bytes a changed row adds, and the time to undo a load.
- * Also measures two readers of the log: the history of one profile among N rows of other profiles,
- * and an export after changes of 1 000 profiles.
+ * Measures the cost of the log of changes. Loads users into one PostgreSQL, alternately with the
+ * triggers of the log and without them. Reports the bytes that the log needs per changed row, and
+ * the time to undo a load. Also measures two operations that read the log: the history of one
+ * profile among N rows of other profiles, and an export after changes to 1 000 profiles.
  *
  * --only: steps, separated by commas: loads, undo, increment, history.
  */
@@ -39,8 +39,8 @@ const imagesOfOne = 50;
 const rowsAtATime = 1_000_000;
 
 /**
- * Processor time of PostgreSQL and of the service's Node processes, and elapsed time. All are in
- * seconds.
+ * Processor time of PostgreSQL, processor time of the service's Node processes, and elapsed time.
+ * All are in seconds.
  */
 interface Cost {
   readonly postgres: number;
@@ -81,8 +81,8 @@ async function version(): Promise<string> {
 }
 
 /**
- * Writes a file of the same users. `changed` is the share of rows with a value that differs from
- * the first file.
+ * Writes a file with the same users each time. `changed` is the share of rows with a value that
+ * differs from the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

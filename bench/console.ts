@@ -2,8 +2,8 @@
  * npm run bench:console [-- --mobile] [-- --paths /jobs,/load]
  *
  * Prints Lighthouse's figures for pages of the console, on the real service with some data. npx
- * runs Lighthouse in Debian's Chromium, or in the browser that CHROME_PATH names. Do not run
- * anything else at the same time, because the figures depend on processor time.
+ * runs Lighthouse in Debian's Chromium, or in the browser at CHROME_PATH. Do not run anything else
+ * at the same time, because the figures depend on processor time.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ try {
   await service.stop();
 }
 
-/** For each page that needs an id, returns one. The first segment of the page's path is its key. */
+/** Returns an id for each page that needs one, by the first segment of the page's path. */
 async function findIds(jobId: string): Promise<Readonly<Record<string, string>>> {
   const ask = async (path: string, body?: object, method = 'POST') => {
     const init = {

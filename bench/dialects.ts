@@ -12,12 +12,12 @@ import { writeWorkbook } from './workbook-file.ts';
 const rounds = 3;
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
-/** One kind of file with the same users as the others. */
+/** One kind of file. All kinds contain the same users. */
 interface Way {
   readonly name: string;
   readonly file: string;
   readonly type: string;
-  /** Options of the upload. */
+  /** Upload options. */
   readonly options?: Readonly<Record<string, string>>;
   write(path: string, rows: number): Promise<void>;
 }
@@ -54,8 +54,8 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
 }
 
 /**
- * Returns a kind of file with the records as JSON. `head`, `between` and `tail` are written before,
- * between and after them.
+ * Returns a kind of file with the records as JSON. The file contains `head` before the records,
+ * `between` between two records, and `tail` after them.
  */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {
@@ -97,10 +97,10 @@ const ways: readonly Way[] = [
 ];
 
 /**
- * Loads the same users, all new, from files of different kinds, in turn. For each kind, prints the
- * median time, the rate relative to a plain CSV of the same turn, and the peak memory of each
- * process. Then loads workbooks with a tenth of the rows. The large ones must not have needed more
- * memory than these.
+ * Loads the same users, all new, from files of different kinds, alternating between the kinds. For
+ * each kind, prints the median time, the rate relative to a plain CSV in the same turn, and the
+ * peak memory of each process. Then loads workbooks with a tenth of the rows, to prove that large
+ * workbooks do not need more memory than small ones.
  */
 export async function compareDialects(
   service: Service,

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * Formats of event files. `csv` and `ndjson` are as users send them, `mixpanel` is as Mixpanel
- * exports it, and `copy` contains rows for COPY with the columns of `readyColumns`.
+ * Formats of event files. `csv` and `ndjson` are the formats that users send, `mixpanel` is the
+ * format of Mixpanel's exports, and `copy` contains rows for COPY with the columns `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
@@ -22,8 +22,7 @@ const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
 /**
- * Returns event `n` of `rows`. The events are in order of time, at equal intervals over three
- * months.
+ * Returns event `n` of `rows`. The events are sorted by time, at equal intervals over three months.
  */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
@@ -56,7 +55,7 @@ function line(n: number, rows: number, format: EventsFormat): string {
     const ids = { distinct_id: user, $insert_id: n.toString(36).padStart(12, '0'), company_id: company };
     return `${JSON.stringify({ event: name, properties: { time: Date.parse(at), ...ids, ...properties } })}\n`;
   }
-  // Has the length and the randomness of a content id.
+  // As long and as random as a content id.
   const id = [n, ~n]
     .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(36).padStart(6, '0').slice(-6))
     .join('');
@@ -75,7 +74,7 @@ function* text(rows: number, format: EventsFormat): Generator<string> {
   yield block;
 }
 
-/** Writes a file of track events. The same arguments always give the same file. */
+/** Writes a file of track events. The same arguments always produce the same file. */
 export async function writeEventsFile(path: string, rows: number, format: EventsFormat): Promise<void> {
   await pipeline(Readable.from(text(rows, format)), createWriteStream(path));
 }

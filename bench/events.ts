@@ -14,8 +14,8 @@ import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
 /**
- * Steps of a round. Each step starts with empty tables, except the one that loads the same file
- * again.
+ * Steps of a round. Each step starts with empty tables, except for the step that repeats the
+ * previous file.
  */
 const steps = [
   'COPY of the ready rows',
@@ -34,9 +34,9 @@ interface Measured {
 }
 
 /**
- * Loads a file of events in order of time, first as new events and then again. In turn, copies the
- * ready rows by COPY on two connections. Their table has the same indexes and partitions, in the
- * same PostgreSQL.
+ * Loads a file of events sorted by time, first as new events and then again. Alternately, copies
+ * the ready rows on two connections with COPY, into a table of the same PostgreSQL with the same
+ * indexes and partitions.
  */
 export async function compareEvents(
   service: Service,

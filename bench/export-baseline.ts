@@ -18,8 +18,8 @@ export interface Drained {
 }
 
 /**
- * Does the work of an export by hand. It runs the same queries by `COPY (…) TO STDOUT`, and a
- * client reads and discards the rows.
+ * Does the work of an export by hand: runs the same queries as `COPY (…) TO STDOUT`, with a client
+ * that reads and discards the rows.
  */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
@@ -54,9 +54,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/**
- * `planFiles` requires a file store. It does not read from it here, because nothing is archived.
- */
+/** `planFiles` requires a file store, but reads nothing from it, because nothing is archived. */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
@@ -78,8 +76,8 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
 }
 
 /**
- * Calls `work` in a transaction with the settings of an export. They turn off query compilation,
- * which costs more than it saves for a single run.
+ * Calls `work` in a transaction with the settings of an export. These settings turn off JIT
+ * compilation, which costs more than it saves for a query that runs once.
  */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -93,7 +91,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Returns how many seconds `gzip -6` takes for a file. Its output is discarded. */
+/** Returns how many seconds `gzip -6` takes to compress a file. Discards the output. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
@@ -129,7 +127,7 @@ export interface Finished {
   readonly files: readonly ExportedFile[];
 }
 
-/** Requests an export and waits until it is completed. */
+/** Requests an export and waits for its completion. */
 export async function exportOnce(service: Service, body: Body): Promise<Finished> {
   const exports = '/api/v1/analytics/exports';
   const startedAt = performance.now();

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 
-/** Number of days that have events. The last of them is yesterday. */
+/** Number of dates that have events. The last date is yesterday. */
 export const days = 90;
 
 /**
- * Adds events of the stored users, the same number on each of `days` days. PostgreSQL creates them.
- * An event has about 330 bytes as NDJSON. `first` is the number of the first event, so that a later
- * call can add more.
+ * Makes PostgreSQL create events of the stored users, the same number for each of `days` dates. An
+ * event has about 330 bytes as NDJSON. `first` is the number of the first event, so that a later
+ * call can add further events.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(
@@ -19,7 +19,7 @@ export async function addEvents(client: pg.Client, first: number, count: number)
     from sluice.users
     where environment_id = 1`,
   );
-  // Inserts in order of time, which is how events arrive.
+  // Inserts the events sorted by time, which is how real events arrive.
   await client.query(
     `insert into sluice.events
       (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

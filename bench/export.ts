@@ -1,10 +1,10 @@
 /**
  * npm run bench:export [-- --users N] [--events N] [--turns N] [--scale]
  *
- * Exports users, companies and events through the real service. In turn, runs the same queries by
- * hand: `COPY (…) TO STDOUT`, read by a client that discards the rows. Then exports the data of one
- * company and of one day, and prints the plans of PostgreSQL. `--scale` exports five times as many
- * events, to measure the memory.
+ * Exports users, companies and events through the real service. Alternately, runs the same queries
+ * by hand: `COPY (…) TO STDOUT`, with a client that discards the rows. Then exports the data of one
+ * company and of one date, and prints PostgreSQL's query plans. `--scale` exports five times as
+ * many events, to measure memory.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -33,8 +33,8 @@ const events = Number(flags.events);
 const turns = Number(flags.turns);
 
 /**
- * Exports that each turn runs. `byHand`: their queries are also run by hand. The last three exports
- * are compared with each other, relative to gzipped NDJSON.
+ * Exports that each turn runs. `byHand`: the queries of this export are also run by hand. The last
+ * three exports are compared with each other, relative to gzipped NDJSON.
  */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
   { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },
@@ -75,8 +75,8 @@ async function fill(): Promise<void> {
 }
 
 /**
- * In each turn, runs all ways one after another. All tables are read once before that, so that they
- * are in memory.
+ * Runs all ways one after another in each turn. Before the first turn, reads all tables once so
+ * that they are in memory.
  */
 async function compare(): Promise<void> {
   await baseline.drain({ compression: 'none' });
@@ -110,7 +110,7 @@ function both(values: readonly number[]): string {
   return values.length === 0 ? '' : `${least(values).toFixed(2)} / ${median(values).toFixed(2)}`;
 }
 
-/** Measures `gzip` with one thread on the largest file. */
+/** Measures how fast `gzip`, with one thread, compresses the largest file. */
 async function gzipAlone(): Promise<void> {
   const plain = await exportOnce(service, { event_type: ['events'], compression: 'none' });
   const path = join(folder, 'events.ndjson');
@@ -124,7 +124,7 @@ async function gzipAlone(): Promise<void> {
   );
 }
 
-/** Measures exports with filters. Their cost must depend on the size of their result. */
+/** Measures exports with filters, whose cost must depend on the size of the result. */
 async function filtered(): Promise<void> {
   const day = new Date(Date.now() - 30 * 86_400_000).toISOString().slice(0, 10);
   const cases: Readonly<Record<string, Body>> = {
@@ -141,8 +141,8 @@ async function filtered(): Promise<void> {
 }
 
 /**
- * Changes 1 000 users all over the table and adds 1 000 events. Returns exports of what changed
- * since a cursor.
+ * Changes 1 000 users spread over the whole table, and adds 1 000 events. Returns exports of the
+ * changes since a cursor.
  */
 async function increments(): Promise<Readonly<Record<string, Body>>> {
   const { rows } = await client.query<{ since: string }>('select sluice.current_cursor() as since');
@@ -158,7 +158,7 @@ async function increments(): Promise<Readonly<Record<string, Body>>> {
   };
 }
 
-/** Measures the memory, which must not grow with the number of events. */
+/** Measures memory, which must not grow with the number of events. */
 async function scale(): Promise<void> {
   print('\n| events | seconds | rows/s | MB | peak RSS, MiB |');
   print('|---|---|---|---|---|');

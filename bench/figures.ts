@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Returns the median. For an even number of values, returns the lower of the two in the middle. */
+/** Returns the median. For an even number of values, returns the lower of the two middle values. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -27,9 +27,7 @@ export interface CpuSeconds {
 
 const ticksPerSecond = 100;
 
-/**
- * Returns how much processor time each part of the system has used since it started. Linux only.
- */
+/** Returns how much processor time each part of the system has used since its start. Linux only. */
 export function readCpu(service: Service): CpuSeconds {
   const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
   const { user, system } = process.cpuUsage();
@@ -56,15 +54,15 @@ function postmaster({ folder }: Service): number {
 }
 
 /**
- * Returns the processor time of a process and its children in seconds. Children that have ended are
- * included.
+ * Returns the processor time of a process and its children, in seconds. Includes children that have
+ * ended.
  */
 function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while it was read, so its time now counts as that of an ended child. Reads all
-    // again.
+    // A child ended while it was read. Reads everything again, because its time now counts as that
+    // of an ended child.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }
@@ -86,7 +84,7 @@ function isChild(entry: string, parent: number): boolean {
   try {
     return readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
   } catch {
-    // The process ended in the meantime.
+    // The process has ended since the folder was read.
     return false;
   }
 }

@@ -6,16 +6,16 @@ import { join } from 'node:path';
 const memoryDisk = '/dev/shm';
 /** File system type that statfs reports for a tmpfs. */
 const tmpfs = 0x01021994;
-/** Space in bytes that the largest bench needs by default, for its files and its WAL. */
+/** Space in bytes that the largest bench needs by default for its files and its WAL. */
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches. If TMPDIR is not set, it is a disk in memory. If this has too
- * little room, it is the system's folder for temporary files.
+ * Folder for the data of benches: TMPDIR if it is set. Otherwise, the disk in memory, or the
+ * system's temporary folder if the disk in memory has too little room.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** Describes the disk. Benches print it with their figures, because these depend on the disk. */
+/** Describes the disk. Benches print this description, because their figures depend on the disk. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

@@ -2,8 +2,8 @@
  * npm run bench:hostile [-- --only TEXT]
  *
  * Sends harmful files to the real service from one environment, and posts single events from
- * another. Compares how long these events take during each attack and on an idle service. Also
- * prints the memory of the server process.
+ * another. Compares how long these events take during each attack with how long they take on an
+ * idle service. Also prints the memory of the server process.
  */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,12 +20,12 @@ import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** Minimum time in milliseconds during which a file is sent again and again. */
+/** Minimum time in milliseconds during which a file is sent repeatedly. */
 const attackMs = 3_000;
 const idleMs = 6_000;
 /**
- * Minimum and maximum pause between two attacks. The pause ends when events take as long as on an
- * idle service.
+ * Minimum and maximum pause between two attacks, in milliseconds. The pause ends when events are
+ * about as fast as on an idle service.
  */
 const restMs = 1_000;
 const maxRestMs = 30_000;
@@ -39,8 +39,8 @@ interface Answered {
 }
 
 /**
- * The server and the environment that receives the files. A separate thread sends them, so that
- * only the server can delay events.
+ * The server, and the key of the environment that sends harmful files. A separate thread sends
+ * these files, so that only the server can delay events.
  */
 interface Target {
   readonly address: string;
@@ -54,7 +54,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** Ordinary files that every tenant may send, for comparison. */
+/** Ordinary files of the kind that every tenant may send, for comparison. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -79,7 +79,7 @@ function sender({ address, key }: Target): Send {
 }
 
 /**
- * Posts an event every few milliseconds. Returns a function that stops this and returns the
+ * Posts an event every few milliseconds. Returns a function that stops posting and returns the
  * duration of each event.
  */
 function startEvents(send: Send): () => Promise<number[]> {
@@ -109,12 +109,15 @@ function startEvents(send: Send): () => Promise<number[]> {
 const at = (times: readonly number[], share: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-/** Sends the attack once. Returns the distinct responses. */
+/** Runs the attack once. Returns the distinct responses. */
 type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Creates the file before the measurement, so that this uses no processor time during it. */
+  /**
+   * Creates the file in advance, so that the measurement does not include the processor time for
+   * creating it.
+   */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
@@ -188,7 +191,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory that is still used because of the previous attack must not count for this one.
+    // Memory that is still in use from the previous attack must not count for this attack.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);
@@ -210,13 +213,13 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Tells the sending thread which step of which attack to run. */
+/** Tells the sending thread which attack to use and which step of it to run. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';
 }
 
-/** Runs in the sending thread. Runs each requested step and reports the server's response. */
+/** Runs in the sending thread: runs each requested step and reports the server's responses. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
   parentPort?.on('message', async ({ number, step }: Order) => {
@@ -225,7 +228,7 @@ function serveAttacks(target: Target): void {
   });
 }
 
-/** Starts the sending thread. Returns the attacks, which this thread runs. */
+/** Starts the sending thread. Returns attacks that this thread prepares and runs. */
 function startAttacker(target: Target): readonly NamedAttack[] {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
   const order = async (message: Order): Promise<string> => {

@@ -1,11 +1,12 @@
 /**
- * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema of
- * the body. It answers 202 and does not write.
- * `insert`: it first inserts each event by its own prepared statement, joined to the user's
- * company.
- * `batched`: it inserts all waiting events by the statement of sluice, with at most two statements
- * at a time. It checks nothing else, so it shows the maximum that batching can gain.
- * ingest-servers.ts starts it as a separate process.
+ * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema for
+ * the body. It responds with 202.
+ * `bare`: it writes nothing.
+ * `insert`: before responding, it inserts each event with a separate prepared statement, which also
+ * finds the user's company.
+ * `batched`: it inserts all waiting events with the statement of sluice, with at most two
+ * statements at a time. It checks nothing else, so it shows the maximum that batching can gain.
+ * ingest-servers.ts starts this server as a separate process.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +37,10 @@ const pool =
         options: '-c search_path=sluice,pg_catalog',
       });
 
-/** Waiting events as the statement reads them, each with a function that answers its request. */
+/**
+ * Waiting events in the form that the statement reads, each with a function that responds to the
+ * request.
+ */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];
 let running = 0;
 

@@ -63,8 +63,7 @@ function row(
 }
 
 /**
- * Returns how many rows per second one connection copies. The rows are created before the
- * measurement.
+ * Returns how many rows per second one connection copies. Creates the rows before the measurement.
  */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(

@@ -17,9 +17,9 @@ export interface Run {
 }
 
 export interface Measured extends Posted {
-  /** Number of rows of this run that the table contains at the end. */
+  /** Number of rows of this run in the table at the end. */
   readonly stored: number;
-  /** Average number of records that share a statement. '' if it is not known. */
+  /** Average number of records that share a statement. '' if unknown. */
   readonly perWindow: string;
   readonly cpuMicrosPerRecord: number;
   readonly postgresMicrosPerRecord: number;
@@ -27,7 +27,7 @@ export interface Measured extends Posted {
 }
 
 /**
- * Posts records to the target for some time. Checks that the table contains all accepted records.
+ * Posts records to the target for some time. Throws unless the table contains all accepted records.
  */
 export async function measure(
   client: pg.Client,
@@ -35,7 +35,7 @@ export async function measure(
   target: Target,
   run: Run,
 ): Promise<Measured> {
-  // Each run starts with a table of the same size and without dirty pages.
+  // Each run starts with an equally large table and without dirty pages.
   if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;
@@ -57,11 +57,11 @@ export async function measure(
   };
 }
 
-/** Checks that all accepted records are stored, and not more records than were sent. */
+/** Throws unless all accepted records are stored, and at most as many records as were sent. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // Each user is one row, so the rows do not show how often that user was sent.
+  // Each user is one row, so the rows do not show how many times that user was sent.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const least = server === 'bare' ? 0 : accepted * items;
@@ -75,8 +75,8 @@ export function itemsOf(kind: RecordKind): number {
 }
 
 /**
- * Starts counting. Returns a function that returns the average number of records per statement, or
- * '' if no statement was counted.
+ * Starts counting. Returns a function that returns the average number of records per statement
+ * since then, or '' if no statement was counted.
  */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);

@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /**
- * Returns the measured service as a target. Its `stop` does nothing, because the baselines use the
+ * Returns the measured service as a target. `stop` does nothing, because the baselines need the
  * database of the service.
  */
 export function targetOf({ address, pid }: Service): Target {
@@ -21,7 +21,7 @@ export function targetOf({ address, pid }: Service): Target {
 }
 
 /**
- * Work of bare Fastify before it answers. `bare`: nothing. `insert`: one INSERT for each record.
+ * Work of bare Fastify before it responds. `bare`: nothing. `insert`: one INSERT per record.
  * `batched`: one INSERT for all waiting records.
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
@@ -43,14 +43,17 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
   };
 }
 
-/** Costs of a server process, and of PostgreSQL on its behalf. All are `NaN` except on Linux. */
+/**
+ * Costs of a server process, and of PostgreSQL on behalf of this process. All are `NaN` except on
+ * Linux.
+ */
 interface Costs {
   readonly peakMib: number;
   readonly cpuMs: number;
   readonly postgresMs: number;
 }
 
-/** Starts measuring. Returns a function that returns the costs since then. */
+/** Starts measuring. Returns a function that returns the costs since the start. */
 export function observe({ pid }: Target, service: Service): () => Costs {
   if (process.platform !== 'linux') {
     return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });

@@ -13,8 +13,8 @@ interface Case {
   readonly connections: number;
   readonly baseline: Baseline;
   /**
-   * Figure whose ratio to the baseline is judged. `aim` is the minimum ratio of a rate
-   * (`perSecond`), or the maximum ratio of a latency (`p50`).
+   * Figure whose ratio to the baseline is judged. `aim` is the minimum ratio if the figure is a
+   * rate (`perSecond`), and the maximum ratio if it is a latency (`p50`).
    */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;
@@ -29,8 +29,8 @@ const cases: readonly Case[] = [
 ];
 
 /**
- * Compares single records with bare Fastify, in turn. Each ratio compares two runs of the same
- * turn.
+ * Compares single records with bare Fastify, alternating between the two. Each ratio compares two
+ * runs in the same turn.
  */
 export async function compareSingles(
   client: pg.Client,
@@ -87,8 +87,8 @@ function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured
 }
 
 /**
- * Compares the median ratio with its aim. A rate must not be lower than the aim, and a latency must
- * not be higher.
+ * Compares the median ratio with its aim. The ratio of a rate must be at least the aim, and the
+ * ratio of a latency must be at most the aim.
  */
 function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
   const middle = median(ratios);

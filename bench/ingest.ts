@@ -1,9 +1,9 @@
 /**
  * npm run bench:ingest [-- --seconds N] [--singles] [--batches]
  *
- * Posts single records to the real service. In turn, posts them to bare Fastify, which either
- * writes nothing or runs one INSERT for each record (`ingest-singles.ts`). Then compares batches of
- * events with COPY of ready rows and with single events. --singles and --batches run only that
+ * Posts single records to the real service. Alternately, posts them to bare Fastify, which either
+ * writes nothing or runs one INSERT per record (`ingest-singles.ts`). Then compares batches of
+ * events with COPY of ready rows and with single events. --singles or --batches runs only that
  * part. The data is in TMPDIR. Choose a tmpfs to exclude the disk.
  */
 import { availableParallelism, loadavg } from 'node:os';

@@ -4,8 +4,8 @@ import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 
 /**
- * Exports events in this process, as a worker does. Files are compressed by gzip, unless the format
- * compresses itself.
+ * Exports events in this process, as a worker does. Compresses files by gzip, unless their format
+ * includes compression.
  */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,
@@ -36,8 +36,8 @@ let most = 0;
 export const mostMemory = (): number => most;
 
 /**
- * Runs the work. Returns its result, elapsed seconds, processor seconds of this process, and the
- * peak of its resident memory in MiB.
+ * Runs the work. Returns its result, the elapsed seconds, the processor seconds of this process,
+ * and its peak resident memory in MiB.
  */
 export async function measure<T>(
   work: () => Promise<T>,

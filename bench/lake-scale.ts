@@ -2,8 +2,8 @@
  * npm run bench:lake-scale [-- --events 5000000,10000000,20000000]
  *
  * Fills two years with events, in steps. After each step, updates the lake, rewrites all months
- * completely, erases one user, and moves the oldest month out of the database. The time per event
- * must stay the same as the lake grows. The memory is that of this process, which does the work of
+ * completely, erases one user, and moves the oldest month out of the database. As the lake grows,
+ * the time per event must stay the same. The memory is that of this process, which does the work of
  * a worker.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -82,10 +82,7 @@ function report(
   print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MiB`);
 }
 
-/**
- * Adds the same number of events to each month that is still in the database. The events belong to
- * random users.
- */
+/** Adds the same number of events, by random users, to each month that is still in the database. */
 async function fill(environmentId: number, gone: number, events: number): Promise<void> {
   const each = Math.round(events / months);
   for (let month = gone; month < months; month++) {
@@ -142,7 +139,7 @@ async function readLake() {
   return Object.fromEntries(figures) as (typeof rows)[number];
 }
 
-/** Returns the retention in days with which a month has just expired. */
+/** Returns the retention in days at which this month has just expired. */
 async function readMonth(index: number): Promise<number> {
   const { rows } = await sql<{ days: number }>`
     select floor(extract(epoch from now() - (date_trunc('month', now()) - ${months - 1 - index} * interval '1 month')) / 86400)::integer as days`.execute(

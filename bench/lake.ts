@@ -1,11 +1,11 @@
 /**
  * npm run bench:lake [-- --events N] [--turns N] [--append] [--chdb PATH]
  *
- * In turns, exports a month of events as Parquet and appends it to the lake. Then drops the month
- * without a lake, and again by moving it to the lake. At the end, prints the aims of the lake and
- * its results. `--append` runs only the turns. The memory is that of this process, which does the
- * work of a worker. With `--chdb`, ClickHouse reads the table as well. PATH is a folder in which
- * `npm install chdb` was run.
+ * Alternately exports a month of events as Parquet and appends the month to the lake. Then drops
+ * the month twice: once without a lake, and once by moving the month to the lake. At the end,
+ * prints the aims of the lake and the results. `--append` only exports and appends. The memory is
+ * that of this process, which does the work of a worker. With `--chdb`, ClickHouse also reads the
+ * table. PATH is a folder in which `npm install chdb` was run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -66,8 +66,8 @@ function gate(what: string, figure: number, bound: string, about = ''): void {
 type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'peak'>;
 
 /**
- * In turn, exports the events of the database and appends them to the lake. Both read, compress and
- * store the same events in the same way.
+ * Alternately exports the events in the database and appends them to the lake. Both operations
+ * read, compress and store the same events in the same way.
  */
 async function appendInTurns(environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
@@ -78,7 +78,7 @@ async function appendInTurns(environmentId: number): Promise<void> {
     await sql`update lake_months set cursor = null`.execute(system.db);
     const second = await measure(() => appendEvents(context));
     await removeReplaced(system);
-    // The first turn is not counted, because the code is compiled during it.
+    // The first turn does not count, because it includes compiling the code.
     if (turn === 0) continue;
     exported.push(first);
     appended.push(second);
@@ -107,8 +107,8 @@ async function moveAll(environmentId: number): Promise<void> {
 }
 
 /**
- * Removes the month from the database. With a lake, the month is moved there. Without a lake, it is
- * deleted, and then stored again for the next measurement.
+ * Removes the month from the database. With a lake, this moves the month to the lake. Without a
+ * lake, this deletes the month, which is then stored again for the next measurement.
  */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };
@@ -133,7 +133,7 @@ async function readWithClickHouse(folder: string, expected: string | null): Prom
   const { rows } = await system.pool.query<{ at: string }>(
     `select regexp_replace(metadata_location, '^file://(.*)/metadata/.*', '\\1') as at from sluice.iceberg_tables`,
   );
-  // ClickHouse only reads files below its working directory.
+  // ClickHouse reads only files below its working directory.
   process.chdir(rows[0]?.at ?? '');
   const { seconds, done } = await measure(async () =>
     query(

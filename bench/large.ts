@@ -12,13 +12,13 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** Number of parts of the load. The speeds of the first and the last part are compared. */
+/** Number of parts of the load. The speeds in the first and the last part are compared. */
 const tenths = 10;
 
 /**
- * Measures one large load of new records into empty tables. Compares the speed of its first and
- * last rows, and samples its memory. Reports the cost of a row in processor time, on disk and in
- * the WAL.
+ * Measures one large load of new records into empty tables. Compares the speed at its start and at
+ * its end, and samples the memory. Reports the cost of a row in processor time, on disk and in the
+ * WAL.
  */
 export async function measureLarge(
   service: Service,
@@ -78,8 +78,8 @@ async function printDisk(
 }
 
 /**
- * Prints the rows per second of each tenth of the load, by the time at which its chunks ended. The
- * first tenth starts with the load.
+ * Prints the rows per second for each tenth of the load, by the times at which the chunks ended.
+ * The first tenth starts with the load.
  */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
@@ -112,13 +112,14 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /**
-   * Slope of the line that fits the samples best, in MiB per minute. This is the growth to expect.
-   */
+  /** Expected growth in MiB per minute: the slope of the line that fits the samples best. */
   readonly mibPerMinute: string;
 }
 
-/** Share of the samples that are ignored at the start, during which the heap reaches its size. */
+/**
+ * Share of the samples, at the start, that are ignored. During this time, the heap grows to its
+ * usual size.
+ */
 const warmUpShare = 0.2;
 
 /**
@@ -144,7 +145,7 @@ function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** Returns the slope by least squares, per sample. */
+/** Returns the least-squares slope, per sample. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -7,21 +7,22 @@
  * npm run bench:load -- --plans [--rows N] [--turns N]
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
- * Loads a file of users through the real service (upload, chunks, workers, ledger). In turn, loads
- * it into the same PostgreSQL in other ways. One is COPY of ready rows into the same table, which
- * is the minimum of work for the database. The other is SQL by hand. Prints the times, the ratios
- * to these ways, and the peak memory. Then prints the latency of a small array.
+ * Loads a file of users through the real service (upload, chunks, workers, ledger). Alternately,
+ * loads the file into the same PostgreSQL in two other ways: by COPY of ready rows into the same
+ * table, which is the minimum of work for the database, and by SQL by hand. Prints the times, the
+ * ratios to the other ways, and the peak memory. Then prints the latency of a small array.
  *
  * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs
  * first.
  * --against: other ways to measure, separated by commas: copy, hand.
- * --events: loads only N events, and compares this with COPY of ready rows.
+ * --events: loads only N events, and compares this load with COPY of ready rows.
  * --workers: loads the same file of users with one worker process and with two.
  * --dialects: loads the same users from different kinds of files.
  * --large: runs one load of users or events, and prints the cost of a row.
  * --plans: plans each file and then loads it.
- * --mirror: loads a file that lacks 1 % of the users, as usual and as a mirror.
- * --rules: adds rules of `benchRules`: twenty, or unique emails. Every record satisfies them.
+ * --mirror: loads a file that lacks 1 % of the users, both as an ordinary load and as a mirror.
+ * --rules: adds rules from `benchRules`: twenty rules, or unique emails. Every record satisfies
+ * them.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';

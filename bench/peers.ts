@@ -1,10 +1,10 @@
 /**
  * npm run bench:peers [-- --rows N] [--turns N]
  *
- * Loads the same files of users in the usual ways of loading files into PostgreSQL, in turn, in one
- * database. The files are: all new, half changed, and all again unchanged. Prints the time of each
- * way and of sluice, the processor time by process, and the WAL. pgloader is measured if it is
- * installed. Linux only.
+ * Loads the same files of users by sluice and by the usual ways to load files into PostgreSQL,
+ * alternately, in one database. The users are all new, half of them changed, or all unchanged. For
+ * each way, prints the time, the processor time by process, and the WAL. pgloader is measured if it
+ * is installed. Linux only.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';
@@ -41,7 +41,7 @@ interface Way {
   readonly title: string;
   /** Table that this way fills. */
   readonly table: string;
-  /** True if this way is only measured with new rows. */
+  /** Whether to measure this way only with new rows. */
   readonly onlyNew?: boolean;
   run(path: string): Promise<unknown>;
 }
@@ -72,7 +72,7 @@ async function* recordsOf(path: string): AsyncGenerator<readonly [string, string
   }
 }
 
-/** Loads with csv-parse and pg-copy-streams into a temporary table, then runs one upsert. */
+/** Loads a file with csv-parse and pg-copy-streams into a temporary table, then runs one upsert. */
 async function copyByNode(client: pg.Client, path: string): Promise<void> {
   const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
   async function* lines(): AsyncGenerator<string> {
@@ -87,7 +87,7 @@ async function copyByNode(client: pg.Client, path: string): Promise<void> {
   await client.query('drop table incoming');
 }
 
-/** Loads with csv-parse. Runs one upsert for each thousand rows. */
+/** Loads a file with csv-parse and one upsert per thousand rows. */
 async function insertByNode(client: pg.Client, path: string): Promise<void> {
   let batch: (string | null)[] = [];
   const write = async (): Promise<void> => {
@@ -115,7 +115,9 @@ function isInstalled(program: string): boolean {
   }
 }
 
-/** Loads with pgloader into a table of text columns, then runs one upsert from that table. */
+/**
+ * Loads a file with pgloader into a table of text columns, then runs one upsert from that table.
+ */
 async function loadByPgloader(
   client: pg.Client,
   databaseUrl: string,

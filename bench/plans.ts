@@ -6,7 +6,7 @@ import { writeUsersFile } from './users-file.ts';
 
 interface Step {
   readonly title: string;
-  /** Share of rows that the file changes. `null` if all rows are new. */
+  /** Share of the rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
@@ -18,9 +18,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Plans a file of users and then loads it, in turns. The files are: all new, repeated, and with
- * some changed rows. Prints the median times of plan and load, and the median of their ratios
- * within a turn.
+ * Alternately plans and loads a file of users, first all new, then repeated, then with some changed
+ * rows. Prints the median times of plan and load, and the median ratio within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -60,8 +59,8 @@ export async function comparePlans(
 }
 
 /**
- * Loads a file that lacks 1 % of the users and changes none of the others. In turn, loads it as
- * usual and as a mirror.
+ * Loads a file that lacks 1 % of the users and does not change the others, alternately as an
+ * ordinary load and as a mirror.
  */
 export async function compareMirrors(
   service: Service,
@@ -97,8 +96,8 @@ export async function compareMirrors(
 const times = 200;
 
 /**
- * Measures how many milliseconds pass between sending an array of 100 users and seeing that its job
- * is completed.
+ * Measures how many milliseconds pass from sending an array of 100 users until its job is seen to
+ * be completed.
  */
 export async function measureLatency(
   service: Service,

@@ -1,8 +1,8 @@
 /*
  * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023). They contain one table of 83
- * records and nine columns: once as it is, and damaged in 2 289 ways. We made up the table in the
- * shape of theirs: it has quotes only where a cell needs them, inches, apostrophes and an empty
- * last column.
+ * records and nine columns: once undamaged, and damaged in 2 289 ways. We invented a table with the
+ * shape of the original: quotes only where a cell needs them, inches, apostrophes and an empty last
+ * column.
  */
 
 export type Row = readonly string[];
@@ -10,15 +10,17 @@ export type Row = readonly string[];
 export interface PollutedFile {
   readonly name: string;
   /**
-   * How many of 3 712 real files have such a fault, divided by the number of our files with that
-   * fault.
+   * Number of real files (of 3 712) that have this fault, divided by the number of our files that
+   * have this fault.
    */
   readonly weight: number;
   readonly text: string;
-  /** Table that a program should load from the file. The header is empty if the file has none. */
+  /**
+   * Table that a program should load from the file. The header is empty if the file has no header.
+   */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** Dialect of the file, for programs that need it as parameters. */
+  /** Dialect of the file, for programs that require it as parameters. */
   readonly written: Written;
 }
 
@@ -80,8 +82,8 @@ const table: readonly Row[] = Array.from({ length: recordCount }, (_, n) => {
 });
 
 /**
- * Returns the cells of a record as they are written. Cells that contain a comma or a quote are
- * quoted.
+ * Returns the cells of a record as they are written, with quotes around cells that contain a comma
+ * or a quote.
  */
 function cellsOf(row: Row, isHeader: boolean, { quote, escape: mark }: Written = plain): string[] {
   return row.map((cell, index) => {
@@ -167,8 +169,8 @@ export function* pollutedFiles(): Generator<PollutedFile> {
 }
 
 /**
- * Adds a second table below the first. Only those of its records that have the width of the first
- * table belong to the expected result.
+ * Adds a second table below the first. The expected result includes only those records of the
+ * second table that are as wide as the first table.
  */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;

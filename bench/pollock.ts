@@ -1,14 +1,14 @@
 /**
  * npm run bench:pollock [-- --libraries DIR] [--lost]
  *
- * Reads the files of the Pollock benchmark with our own reader and with csv-parse. Also reads them
- * with Papaparse and DuckDB if DIR is a folder in which they are installed. Prints their scores,
- * and how many rows each program loads that the file does not contain. `--lost` lists the files for
- * which our reader gets less than 10 points.
+ * Reads the files of the Pollock benchmark with our own reader and with csv-parse, and also with
+ * Papaparse and DuckDB if these are installed in the folder DIR. Prints the scores, and how many
+ * rows each program loads that the file does not contain. `--lost` lists the files for which our
+ * reader gets less than 10 points.
  *
  * Conventions: a file without records counts as read if it is refused. Our reader is given the id
- * column. If the file has a header, this is its name with the lines of the header joined, else its
- * position. The other programs are given the dialect of the file.
+ * column: its name (with all header lines joined) if the file has a header, else its position. The
+ * other programs are given the dialect of the file.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -34,12 +34,14 @@ interface Loaded {
   readonly rows: readonly Row[];
 }
 
-/** Reads a file. Returns `null` if the program refuses it. */
+/** Reads a file. Returns `null` if the program refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Reads with our own reader, and returns the rows that it would write to the database. */
+/**
+ * Reads files with our own reader. Returns the rows that the reader would write to the database.
+ */
 function readOurs(store: FileStore): Read {
   return async (file) => {
     const name = file.header[idColumn] ?? String(idColumn + 1);
@@ -162,8 +164,8 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
 }
 
 /**
- * Counts the items of `other` that `one` also contains. An item counts at most as often as it is in
- * `one`.
+ * Counts the items of `other` that `one` also contains. Counts an equal item at most as many times
+ * as `one` contains it.
  */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
@@ -175,7 +177,7 @@ function common(one: readonly string[], other: readonly string[]): number {
   }).length;
 }
 
-/** Returns the sum of precision, recall and their harmonic mean. The maximum is 3. */
+/** Returns the sum of precision, recall and their harmonic mean, which is at most 3. */
 function agreement(expected: readonly string[], actual: readonly string[]): number {
   if (expected.length === 0) return 3;
   const both = common(expected, actual);
@@ -187,7 +189,7 @@ function agreement(expected: readonly string[], actual: readonly string[]): numb
 
 const rowText = (row: Row): string => JSON.stringify(row.map((cell) => cell.trim()));
 
-/** Returns a score from 0 to 10, and how many loaded rows the file does not contain. */
+/** Returns a score from 0 to 10, and the number of loaded rows that the file does not contain. */
 function judge({ header, rows }: PollutedFile, loaded: Loaded | null): { score: number; surplus: number } {
   if (loaded === null) return { score: rows.length === 0 ? 10 : 0, surplus: 0 };
   const trimmed = (cells: readonly string[]) => cells.map((cell) => cell.trim());

@@ -8,7 +8,7 @@ export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Name of the run. Records contain it, so that those of other runs are not counted. */
+  /** Name of the run. Records contain it, so that the records of other runs are not counted. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;
@@ -16,8 +16,8 @@ export interface Order {
 }
 
 /**
- * Figures of a run. A batch counts as one request. The rate and the latencies are those of the
- * measured time. The other counts include the warm-up.
+ * Figures of a run. A batch counts as one request. The rate and the latencies exclude the warm-up,
+ * but the other counts include it.
  */
 export interface Posted {
   readonly perSecond: number;
@@ -32,11 +32,11 @@ export interface Posted {
   readonly failed: number;
   /** Number of failures by status or message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** True if a connection has sent all its records and started again with the first. */
+  /** Whether a connection has sent all its records and started again with the first. */
   readonly wrapped: boolean;
 }
 
-/** Posts in a separate process, so that sender and server do not share an event loop. */
+/** Posts in a separate process, so that the sender and the server do not share an event loop. */
 export async function postRecords(order: Order): Promise<Posted> {
   const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(order)]);
   return new Promise((resolve, reject) => {
@@ -68,7 +68,7 @@ async function post(order: Order): Promise<Posted> {
     connections,
     duration: warmUpSeconds + seconds,
     setupClient(client) {
-      // The requests are built before the start, so that only sending is measured.
+      // Builds the requests before the start, so that only sending is measured.
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {
@@ -102,7 +102,7 @@ async function post(order: Order): Promise<Posted> {
     sent,
     accepted,
     // At the end, each connection may have one request in progress. Any other request without a
-    // response failed because its connection was lost.
+    // response has failed because its connection was lost.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

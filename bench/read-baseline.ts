@@ -1,6 +1,6 @@
 /**
  * The simplest server: a bare Fastify route that runs a prepared query by primary key with pg. It
- * uses as many connections as the service does for reads. It checks no key, no schema and no
+ * uses as many connections as the service uses for reads, and checks no key, no schema and no
  * limits. read.ts starts it as a separate process.
  */
 import Fastify from 'fastify';

@@ -2,9 +2,9 @@
  * npm run bench:read [-- --users N] [--events N] [--seconds N]
  * npm run bench:read -- --lists [--users 200000]
  *
- * Reads users, companies, events and lists from the real service over 64 connections. In turn,
- * reads a user from a bare route that runs one query by primary key. With `--lists`, reads lists of
- * the console with 10 000 jobs and 1 000 segments, each to its last page.
+ * Reads users, companies, events and lists from the real service over 64 connections. Alternately,
+ * reads a user from a bare route that runs one query by primary key. With `--lists`, reads each
+ * list of the console to its last page, with 10 000 jobs and 1 000 segments.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,15 +32,16 @@ const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
 /**
- * Number of events that one statement stores, and number of events of the user that has the most.
+ * Number of events that one statement stores. `heavyEvents`: number of events of the user with the
+ * most events.
  */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
 /**
- * Number of connections that read pages. For slow callers, the service keeps no more than this many
- * pages of an environment in memory.
+ * Number of connections that read pages. For slow callers of an environment, the service keeps at
+ * most this many pages in memory.
  */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
@@ -63,7 +64,7 @@ async function storeUsers(): Promise<void> {
   const path = join(folder, 'users.csv');
   await writeUsersFile(path, { rows: users, format: 'csv' });
   await service.load(path, 'text/csv');
-  // One user in a thousand has a property that the others lack.
+  // One user in a thousand has a property that the other users lack.
   await client.query(
     `update sluice.users set metadata = metadata || '{"beta": true}' where hashtext(user_id) % 1000 = 0`,
   );

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { uuidv7 } from '../src/base/uuid.ts';
 
-/** Kinds of single records that an application sends. No two records are equal. */
+/** Kinds of single records that an application sends. All records are different. */
 export type RecordKind = 'track' | 'identify' | 'batch';
 
 export const paths: Readonly<Record<RecordKind, string>> = {
@@ -22,8 +22,8 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India'];
 
 /**
- * Returns the body of request `n` of a run. Every event differs from all others. A user differs
- * from its earlier versions only by `last_page`.
+ * Returns the body of request `n` of a run. All events are different. Versions of a user differ
+ * only in `last_page`.
  */
 export function recordBody(kind: RecordKind, run: string, n: number): string {
   if (kind === 'batch') {
@@ -37,7 +37,7 @@ export function recordBody(kind: RecordKind, run: string, n: number): string {
 }
 
 /**
- * Returns the events of a run as rows in COPY's text format. Users and companies are those that
+ * Returns the events of a run as rows in COPY's text format, with the users and companies that
  * `storeUsers` stored.
  */
 export function eventRows(environmentId: number, run: string, from: number, count: number): string {
@@ -108,7 +108,7 @@ export async function storeUsers(client: pg.Client): Promise<void> {
   await client.query('vacuum analyze sluice.users');
 }
 
-/** Waits until the number of stored records of a run no longer grows. Returns this number. */
+/** Waits until the number of stored records of a run stops growing. Returns this number. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
     kind !== 'identify'

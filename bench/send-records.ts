@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { type Order, type Posted, postRecords } from './post-records.ts';
 import { paths, recordBody, users } from './records.ts';
 
-/** True if wrk is installed. It uses less processor time than a sender in Node. */
+/** Whether wrk is installed. It uses less processor time than a sender in Node. */
 export const hasWrk = isInstalled();
 
 /**
- * Posts records, each of a different user. Uses wrk with one thread if possible, else
+ * Posts records, each with a different user. Uses wrk with one thread if possible, else
  * `postRecords`.
  */
 export function sendRecords(order: Order): Promise<Posted> {
@@ -19,7 +19,7 @@ export function sendRecords(order: Order): Promise<Posted> {
 
 function isInstalled(): boolean {
   try {
-    // wrk prints its version and exits with code 1.
+    // If installed, wrk prints its version and exits with code 1.
     execFileSync('wrk', ['-v'], { stdio: 'ignore' });
     return true;
   } catch (error) {
@@ -52,8 +52,8 @@ async function sendByWrk(order: Order): Promise<Posted> {
 }
 
 /**
- * Returns a script for wrk. It creates the requests before the measurement, and prints its counts
- * as JSON on the last line.
+ * Returns a script for wrk. The script creates the requests before the measurement, and prints its
+ * counts as JSON on the last line.
  */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;

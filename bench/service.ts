@@ -8,13 +8,14 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { makeFolder } from './folder.ts';
 
-/** Milliseconds between two requests that ask whether a job has ended. */
+/** Milliseconds between two requests that check whether a job has ended. */
 const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
 /**
- * The real service, started as a user starts it. It uses an embedded PostgreSQL in its own folder.
+ * The real service, started as a user would start it, with an embedded PostgreSQL in its own
+ * folder.
  */
 export interface Service {
   readonly address: string;
@@ -23,7 +24,7 @@ export interface Service {
   readonly pid: number;
   /**
    * Uploads a file and waits until its job has ended. Returns the job, and the seconds from the
-   * first byte to its end. `options` are the options of the upload, as a query string.
+   * first byte to the end of the job. `options` are the upload options as a query string.
    */
   load(
     path: string,
@@ -145,7 +146,7 @@ export function nodeProcesses(pid: number): { readonly pid: number; readonly nam
         processes.push({ pid: Number(entry), name: `worker ${processes.length}` });
       }
     } catch {
-      // The process ended in the meantime.
+      // The process has ended since the folder was read.
     }
   }
   return processes;

@@ -44,7 +44,9 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
 
-/** A small and fast random number generator (mulberry32). The same seed gives the same numbers. */
+/**
+ * A small and fast random number generator (mulberry32). The same seed produces the same numbers.
+ */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -71,10 +73,10 @@ export interface UsersFile {
 export interface UsersDialect {
   readonly delimiter: string;
   readonly quote: string;
-  /** Character that is written before a quote within a cell. */
+  /** Character that precedes a quote within a cell. */
   readonly escape: string;
   readonly hasHeader: boolean;
-  /** For the text of these files, latin1 is the same as Windows-1252. */
+  /** latin1 equals Windows-1252 for the characters in these files. */
   readonly encoding: 'utf8' | 'latin1';
 }
 
@@ -87,15 +89,15 @@ export const plainDialect: UsersDialect = {
 };
 
 /**
- * Returns the cells of user `n`. The same arguments always give the same cells. About one row in
- * ten has an accent and needs quotes in a CSV.
+ * Returns the cells of user `n`. The same arguments always produce the same cells. In a CSV, about
+ * one row in ten has an accent and needs quotes.
  */
 export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const firstName = pick(first);
   const lastName = pick(last);
-  // Ids are spread over the whole range of keys, as real ids are. They are not in the order of the
+  // Like real ids, these ids are spread over the whole range of keys, and are not sorted in the
   // file.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
@@ -152,12 +154,15 @@ function* text({ rows, format, changed = 0, version, dialect = plainDialect }: U
   yield Buffer.from(block, dialect.encoding);
 }
 
-/** Writes a file of users. The same arguments always give the same file. */
+/** Writes a file of users. The same arguments always produce the same file. */
 export async function writeUsersFile(path: string, file: UsersFile): Promise<void> {
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }
 
-/** Two sets of rules, of twenty rules and of one rule. All users of the files satisfy them. */
+/**
+ * Two rule sets: one with twenty rules, the other with a single rule. All users in the files
+ * satisfy both sets.
+ */
 export const benchRules: Readonly<Record<string, object>> = {
   unique: { users: { properties: { email: { unique: true, otherwise: 'refuse' } } } },
   20: {

@@ -9,13 +9,13 @@ interface Step {
   readonly key: string;
   readonly title: string;
   readonly format: 'csv' | 'ndjson';
-  /** Share of rows that the file changes. `null` if all rows are new. */
+  /** Share of the rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
 /**
- * The first step fills all tables. Steps that change rows change them to values that they never
- * had.
+ * The first step fills all tables. A step that changes rows sets values that these rows never had
+ * before.
  */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
@@ -37,7 +37,7 @@ interface Way {
   /** Returns whether to measure this way in this step. */
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Returns how many seconds the load takes. */
+  /** Returns how many seconds the load took. */
   run(path: string, step: Step): Promise<number>;
 }
 
@@ -48,13 +48,13 @@ const ourTables = 'sluice.users, sluice.companies';
 export interface UsersComparison {
   readonly rows: number;
   readonly turns: number;
-  /** Keys of the steps to run. The first step is always run. */
+  /** Keys of the steps to run. The first step always runs. */
   readonly only: readonly string[];
-  /** Keys of the ways to compare with. */
+  /** Keys of the other ways to compare with. */
   readonly against: readonly string[];
 }
 
-/** Seconds for each step and way, one value per turn. */
+/** Seconds for each step and each way, with one value per turn. */
 class Measured {
   readonly #seconds = new Map<string, number[]>();
   readonly peaks = new Map<string, Map<string, number>>();
@@ -76,9 +76,9 @@ class Measured {
 }
 
 /**
- * Loads the same users through the real service and in other ways, in turn, in one PostgreSQL. For
- * each step, prints the times of every way, and the ratio of sluice to each other way within a
- * turn. If a ratio is below 1, sluice is faster.
+ * Loads the same users through the real service and in other ways, alternately, into one
+ * PostgreSQL. For each step, prints the time of every way, and the ratio of sluice to every other
+ * way within a turn. A ratio below 1 means that sluice is faster.
  */
 export async function compareUsers(
   service: Service,
@@ -121,17 +121,15 @@ export async function compareUsers(
 }
 
 /**
- * Reverses the order of the ways. However, the copy of ready rows must still precede sluice,
- * because both use the same table.
+ * Reverses the order of the ways, except that the copy of ready rows still precedes sluice, because
+ * both use the same table.
  */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/**
- * Removes dirty pages and dead rows of earlier steps, because they would slow down the next step.
- */
+/** Removes dirty pages and dead rows of earlier steps, which would slow down the next step. */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);
@@ -172,7 +170,7 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
   };
 }
 
-/** Returns the ways by hand. `is distinct from` has no effect if all rows are new. */
+/** Returns the ways to load by hand. `is distinct from` has no effect if all rows are new. */
 function handWays(baseline: Baseline): Way[] {
   const key = 'hand';
   const title = 'by hand, one connection';

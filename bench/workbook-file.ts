@@ -12,7 +12,7 @@ const packageRelations = 'http://schemas.openxmlformats.org/package/2006/relatio
 const contentTypes = 'http://schemas.openxmlformats.org/package/2006/content-types';
 const partType = 'application/vnd.openxmlformats-officedocument.spreadsheetml';
 
-/** The minimum of parts that a workbook needs. */
+/** The parts that a workbook requires. */
 const parts: Readonly<Record<string, string>> = {
   '[Content_Types].xml': `<Types xmlns="${contentTypes}"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="${partType}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="${partType}.worksheet+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType="${partType}.sharedStrings+xml"/></Types>`,
   '_rels/.rels': `<Relationships xmlns="${packageRelations}"><Relationship Id="rId1" Type="${relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
@@ -21,9 +21,9 @@ const parts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes the users of `writeUsersFile` as a workbook of one sheet. All cells are strings. `inline`:
- * strings are in their cells, as streaming programs write them. `shared`: strings are in a table,
- * as Excel writes them.
+ * Writes the users of `writeUsersFile` as a workbook with one sheet. All cells are strings.
+ * `inline`: cells contain their strings, as streaming programs write them. `shared`: a table
+ * contains the strings, as Excel writes them.
  */
 export async function writeWorkbook(path: string, rows: number, strings: 'inline' | 'shared'): Promise<void> {
   const table = strings === 'shared' ? new Map<string, number>() : null;
@@ -79,13 +79,14 @@ function escapeXml(text: string): string {
 }
 
 /**
- * Flag of a member whose sizes follow its data, because they are known only after it is written.
+ * Flag for a member whose sizes follow its data, because the sizes are known only after the data is
+ * written.
  */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
 
-/** Writes members one after another. Each must be smaller than 4 GiB. */
+/** Writes members one after another. Each member must be smaller than 4 GiB. */
 class ZipWriter {
   readonly #out: WriteStream;
   readonly #entries: Buffer[] = [];
@@ -143,7 +144,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** Returns the fields that a member's header and its entry in the directory have in common. */
+/** Returns the fields that are both in a member's header and in its directory entry. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],

@@ -13,8 +13,8 @@ interface Fleet {
 
 /**
  * Loads a file of new users with one worker process and with two. Two services, each with its own
- * PostgreSQL, run in turn, so that other work on the machine affects both. Prints the median of
- * each and their ratio.
+ * PostgreSQL, alternate, so that other work on the machine affects both. Prints the median time of
+ * each service and their ratio.
  */
 export async function compareWorkers(
   path: string,

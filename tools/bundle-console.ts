@@ -7,9 +7,8 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
- * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`, by which the
- * capabilities extend the console. They consist of the folder `console/` of each capability, if it
- * has one.
+ * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`, with which capabilities
+ * extend the console. They consist of the `console/` folders of the capabilities that have one.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>
@@ -39,7 +38,7 @@ function capabilityParts(src: string, names: readonly string[]): Plugin {
 
 /**
  * Bundles the console from these sources and from the parts of these capabilities, in the given
- * order. File names contain a hash of the content. Each file also has a compressed copy next to it.
+ * order. File names contain a hash of the content. Next to each file is a compressed copy.
  * manifest.json lists the files that the page loads.
  */
 export async function bundleConsole(

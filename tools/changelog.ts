@@ -1,5 +1,5 @@
 /**
- * Runs in `npm version`. Before any file is modified, `check` refuses a release if the changelog
+ * Runs in `npm version`. Before any file is modified, `check` refuses a release whose changelog
  * lists no changes. `release` moves the changes from Unreleased to a section for the new version in
  * package.json, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
  */
@@ -12,7 +12,7 @@ const text = await readFile(path, 'utf8');
 const [, changes, ...more] = text.split(/^## \[Unreleased\]\n/m);
 if (changes === undefined || more.length > 0)
   throw new Error('CHANGELOG.md needs one line "## [Unreleased]".');
-// A heading without text below it, such as "### Added", is not a change.
+// A heading without text below it, such as "### Added", does not count as a change.
 if (!/^[^#\s]/m.test(changes.split(/^(?:## |\[)/m, 1).join()))
   throw new Error('CHANGELOG.md says nothing under "Unreleased": write what the release brings.');
 const [what] = process.argv.slice(2);
@@ -20,8 +20,8 @@ if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
 /**
- * Returns the changelog with the unreleased changes moved to a section of this version, and with a
- * link that compares it with the previous version.
+ * Returns the changelog with the unreleased changes in a section for this version, and with a link
+ * that compares this version with the previous one.
  */
 async function releasedText(): Promise<string> {
   const { version } = readPackage();

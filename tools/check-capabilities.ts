@@ -1,7 +1,8 @@
 /**
  * Checks that the core does not depend on a capability. Type-checks the source and the console
- * without each capability and the capabilities that depend on it, and without any capability.
- * Without any, also bundles the console. If arguments name capabilities, checks only without these.
+ * several times: once without any capability, and for each capability, once without it and the
+ * capabilities that depend on it. Without any capability, also bundles the console. Arguments limit
+ * the check to the capabilities that they name.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -18,7 +19,9 @@ function withDependants(name: string): string[] {
   return [name, ...dependants.flatMap((each) => withDependants(each.name))];
 }
 
-/** Type-checks a copy of the source without these capabilities. Returns the compiler's output. */
+/**
+ * Type-checks a copy of the source without these capabilities. Returns the output of the compiler.
+ */
 async function checkWithout(names: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));
   try {

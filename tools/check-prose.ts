@@ -1,8 +1,8 @@
 /**
- * Fails if a comment or a test title breaks a rule of tools/prose-rules.ts.
- * tools/prose-remaining.json lists folders that still have problems, and how many. A folder fails
- * if it has more. It also fails if it has fewer, until `--lower` has updated the list. Therefore
- * the number can never rise again.
+ * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts.
+ * tools/prose-remaining.json lists how many problems each folder still has. A folder fails if it
+ * has more problems. A folder with fewer problems also fails, until `--lower` has updated the list.
+ * Therefore, the number cannot rise again.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { findProseProblems } from './prose-rules.ts';
 
 const roots = ['src', 'jobs', 'sql/queries', 'bench', 'tools', 'test'];
-/** Generated files, and migrations, which must not change after they have been applied. */
+/** Generated files, and migrations, which must not change once they have been applied. */
 const excluded =
   /^src\/postgres\/schema\.ts$|^src\/capabilities\/[^/]+\/sql\/|^test\/baselines\/|\/node_modules\//;
 const remainingFile = join(packageRoot, 'tools/prose-remaining.json');

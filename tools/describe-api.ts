@@ -6,8 +6,8 @@ import type { ApiDocument } from '../src/http/api-document.ts';
 import { createApp } from '../src/processes/app.ts';
 
 /**
- * Returns the app without a database or a listening server, so that its routes can be read. It
- * cannot serve requests, because its system only has the parts that registering routes requires.
+ * Returns the app without a database or a listening server, for reading its routes. It cannot serve
+ * requests, because its system has only the parts required to register routes.
  */
 export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);

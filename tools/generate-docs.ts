@@ -1,7 +1,7 @@
 /**
  * Generates docs/errors.md, docs/configuration.md and the schemas in docs/schemas from the code.
- * Generates docs/proofs.md, which is not committed, from the tests. With `--verify`, writes nothing
- * and fails if a file differs.
+ * Generates docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
+ * nothing, but fails if a file differs.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

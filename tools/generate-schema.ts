@@ -1,6 +1,6 @@
 /**
- * Generates src/postgres/schema.ts from the migrations. Starts its own PostgreSQL, applies the
- * migrations, and reads the system catalogs. With `--verify`, writes nothing and fails if the file
+ * Generates src/postgres/schema.ts from the migrations: starts a PostgreSQL, applies the
+ * migrations, and reads the system catalogs. With `--verify`, writes nothing, but fails if the file
  * differs.
  */
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
-/** Tables that are used only in plain SQL. They need no types. */
+/** Tables that are used only in plain SQL and therefore need no types. */
 const excludedTables = [
   'change_log',
   'changes',
@@ -85,8 +85,8 @@ try {
 }
 
 /**
- * Removes the unused types of arrays and tables. Also removes the comments on columns, because the
- * migrations contain them.
+ * Removes the unused types of arrays and tables, and the comments on columns, which the migrations
+ * already contain.
  */
 function compact(generated: string): string {
   const types = new Map<string, string>();

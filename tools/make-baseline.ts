@@ -1,5 +1,5 @@
 /**
- * `npx tsx tools/make-baseline.ts` stores the data of this version for the tests of later versions
+ * `npx tsx tools/make-baseline.ts` stores the data of this version for tests of later versions
  * (`test/acceptance/baseline.test.ts`). Runs the built program on the installed PostgreSQL, which
  * must be the oldest version that sluice supports. Writes a dump, the uploaded files and an export
  * to `test/baselines/<version>/`.
@@ -40,7 +40,7 @@ class Client {
     return response;
   }
 
-  /** Calls the API, and waits until the job that this creates has the status `status`. */
+  /** Calls the API, and waits until the job created by the call has this status. */
   async run(
     method: string,
     path: string,
@@ -94,7 +94,7 @@ const events = numbers(60).map((n) => ({
   metadata: { n, amount: n / 8 },
 }));
 
-/** Uses each capability once. Returns the facts that the test of later versions will check. */
+/** Uses each capability once. Returns the facts that tests of later versions will check. */
 async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/rules', {
     file: 'users:\n  properties:\n    plan: { type: text, otherwise: report }\n',
@@ -177,7 +177,7 @@ try {
   await mkdir(target, { recursive: true });
   const options = ['--schema=sluice', '--inserts', '--no-owner', '--no-privileges', '--no-comments'];
   server.run('pg_dump', ...options, `--file=${server.scratch('dump.sql')}`, databaseUrl);
-  // Removes the lines with commands for psql, because a server does not understand them.
+  // Removes the lines with psql commands, because a server cannot execute them.
   const text = (await readFile(server.scratch('dump.sql'), 'utf8')).replace(/^\\.*\n/gm, '');
   await writeFile(join(target, 'database.sql'), text);
   await writeFile(join(target, 'facts.json'), `${JSON.stringify(facts, null, 2)}\n`);

@@ -1,7 +1,7 @@
 /**
- * Joins the promises of docs/guarantees.md with the tests that prove them. A promise is a line of
+ * Joins the promises in docs/guarantees.md with the tests that prove them. A promise is a line in
  * that page that ends with an id. The comment `// proves: id, id` above a test lists the promises
- * that this test proves.
+ * that the test proves.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,8 +37,8 @@ export function proofsOf(file: string, source: string): Proof[] {
   const [, ...proofs] = source.split(/^ *\/\/ proves: /m);
   return proofs.flatMap((text) => {
     const [ids = ''] = text.split('\n', 1);
-    // The title is the string directly before the function of the test. A table of cases may
-    // precede it.
+    // The title is the last string before the function of the test. A table of cases may precede
+    // the title.
     const [, , title = ''] =
       /\(\s*(['"`])((?:\\.|(?!\1).)+)\1,\s*(?:async\b|function\b|\(|\{)/.exec(text) ?? [];
     return ids.split(',').map((id) => ({ id: id.trim(), file, title }));
@@ -54,7 +54,7 @@ export function readProofs(): Proof[] {
     );
 }
 
-/** Renders docs/proofs.md: each promise, with the files and titles of its tests. */
+/** Returns docs/proofs.md: each promise, with the files and titles of its tests. */
 export function proofsPage(): string {
   const proofs = readProofs();
   const parts = readPromises().map(({ id, section, text }, at, all) => {

@@ -1,6 +1,6 @@
 /**
- * Finds comments and test titles that a reader may have to read twice. The rules match words and
- * know no grammar, so they miss many such sentences.
+ * Finds comments and test titles that a reader may have to read twice. The rules match words
+ * without knowing grammar, so they miss many such sentences.
  */
 
 export interface ProseProblem {
@@ -35,8 +35,8 @@ const verbsOrNouns =
   'answers|calls|cancels|counts|deletes|ends|exports|fails|imports|leaves|lists|loads|names|rejects|' +
   'retries|returns|runs|starts|stores|uses|writes';
 const determiners = 'an?|all|each|every|its|no|nothing|one|only|the|this|what';
-// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has
-// one.
+// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has a
+// subject.
 const headlessTitle = new RegExp(`^(?:(?:${verbs})|(?:${verbsOrNouns}) (?:${determiners})) `, 'i');
 
 /** Returns the problems of a file, sorted by line. Titles are checked only in tests. */
@@ -50,14 +50,14 @@ export function findProseProblems(source: string, isTest: boolean): ProseProblem
   return problems.sort((a, b) => a.line - b.line);
 }
 
-/** Consecutive comment lines. A sentence may span them. */
+/** Consecutive comment lines. A sentence may span several lines. */
 interface Paragraph {
-  /** Index of its first line. */
+  /** Index of the first line. */
   readonly start: number;
   readonly texts: string[];
 }
 
-/** A comment for a tool. It must stay on one line. */
+/** A comment for a tool, which must stay on one line. */
 const directive = /^(?:biome-ignore|@ts-|proves:)/;
 
 function paragraphsOf(lines: readonly string[]): Paragraph[] {
@@ -82,7 +82,7 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   return paragraphs;
 }
 
-/** Returns the text of a comment line. Returns '' for any other line. */
+/** Returns the text of a comment line, or '' for any other line. */
 function commentText(line: string, isInBlock: boolean): string {
   const pattern = isInBlock ? /^\s*\*?(?!\/)(.*)$/ : /^\s*(?:\{?\/\*+|\/\/|--(?= ))(.*)$/;
   const text = pattern.exec(line)?.[1] ?? '';

@@ -1,8 +1,8 @@
 /**
  * Runs in `npm pack`. `prepack` replaces package.json with the manifest of the published package,
- * and `postpack` restores it. The published manifest does not list bundled packages as
- * dependencies, because npm would then install them a second time (docs/decisions/packaging.md has
- * the figures).
+ * and `postpack` restores package.json. The published manifest does not list bundled packages as
+ * dependencies, because npm would then install them a second time (figures:
+ * docs/decisions/packaging.md).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,8 +13,8 @@ const manifest = join(packageRoot, 'package.json');
 const savedManifest = join(packageRoot, 'dist', 'kept-package.json');
 
 /**
- * Fields that only the repository needs: scripts, the packages they use, and `private`, which
- * prevents `npm publish` from publishing the repository's folder.
+ * Fields that only the repository needs: scripts, the packages that scripts use, and `private`,
+ * which prevents `npm publish` from publishing the folder of the repository.
  */
 const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
 
@@ -28,7 +28,7 @@ async function replaceManifest(): Promise<void> {
   const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
   const lean = {
     ...Object.fromEntries(published),
-    // In a clone, `bin` is tools/launch.js, because the clone may not be built yet.
+    // In a clone, `bin` is tools/launch.js, because the clone may not have been built yet.
     bin: { sluice: 'dist/bundle/main.js' },
     dependencies: Object.fromEntries(loose),
   };
@@ -36,7 +36,10 @@ async function replaceManifest(): Promise<void> {
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/** Returns whether a name matches a pattern as in esbuild's `external`: a star matches any text. */
+/**
+ * Returns whether a name matches a pattern in the form of esbuild's `external`, in which a star
+ * matches any text.
+ */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;

@@ -1,5 +1,5 @@
 /**
- * The licences of the bundled packages, which must be published with the code. The build fails if a
+ * The licences of bundled packages, which must be published with the code. The build fails if a
  * bundled package has a licence that is not listed here.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -28,7 +28,10 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /** All licence texts of the package. If it has none, the place where its licence can be read. */
+  /**
+   * All licence texts of the package, or the place to read its licence if the package has no
+   * licence text.
+   */
   readonly text: string;
 }
 
