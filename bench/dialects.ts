@@ -17,7 +17,6 @@ interface Way {
   readonly name: string;
   readonly file: string;
   readonly type: string;
-  /** Upload options. */
   readonly options?: Readonly<Record<string, string>>;
   write(path: string, rows: number): Promise<void>;
 }
@@ -54,8 +53,8 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
 }
 
 /**
- * Returns a kind of file with the records as JSON. The file contains `head` before the records,
- * `between` between two records, and `tail` after them.
+ * Returns a kind of file with the records as JSON. The file contains `head` before the first
+ * record, `between` between two records, and `tail` after the last record.
  */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {

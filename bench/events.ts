@@ -34,8 +34,8 @@ interface Measured {
 }
 
 /**
- * Loads a file of events sorted by time, first as new events and then again. Alternately, copies
- * the ready rows on two connections with COPY, into a table of the same PostgreSQL with the same
+ * Loads a file of events sorted by time, first as new events and then again. Alternates these loads
+ * with COPY of the ready rows on two connections, into a table of the same PostgreSQL with the same
  * indexes and partitions.
  */
 export async function compareEvents(

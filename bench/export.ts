@@ -1,10 +1,10 @@
 /**
  * npm run bench:export [-- --users N] [--events N] [--turns N] [--scale]
  *
- * Exports users, companies and events through the real service. Alternately, runs the same queries
- * by hand: `COPY (…) TO STDOUT`, with a client that discards the rows. Then exports the data of one
- * company and of one date, and prints PostgreSQL's query plans. `--scale` exports five times as
- * many events, to measure memory.
+ * Exports users, companies and events through the real service. Alternates these exports with the
+ * same queries run by hand: `COPY (…) TO STDOUT`, with a client that discards the rows. Then
+ * exports the data of one company and of one date, and prints PostgreSQL's query plans. `--scale`
+ * exports five times as many events, to measure memory.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

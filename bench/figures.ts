@@ -61,8 +61,8 @@ function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while it was read. Reads everything again, because its time now counts as that
-    // of an ended child.
+    // A child ended while it was read. The time of this child now counts as that of an ended child,
+    // so everything is read again.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }

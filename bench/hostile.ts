@@ -2,8 +2,8 @@
  * npm run bench:hostile [-- --only TEXT]
  *
  * Sends harmful files to the real service from one environment, and posts single events from
- * another. Compares how long these events take during each attack with how long they take on an
- * idle service. Also prints the memory of the server process.
+ * another environment. Compares how long the events take during each attack and on an idle service.
+ * Also prints the memory of the server process.
  */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -213,7 +213,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Tells the sending thread which attack to use and which step of it to run. */
+/** Tells the sending thread which step of which attack to run. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';

@@ -57,7 +57,7 @@ export async function measure(
   };
 }
 
-/** Throws unless all accepted records are stored, and at most as many records as were sent. */
+/** Throws if an accepted record is not stored, or if more records are stored than were sent. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);

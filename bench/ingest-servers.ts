@@ -44,8 +44,8 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
 }
 
 /**
- * Costs of a server process, and of PostgreSQL on behalf of this process. All are `NaN` except on
- * Linux.
+ * Costs of a server process, and of PostgreSQL on behalf of this process. All costs are `NaN`
+ * except on Linux.
  */
 interface Costs {
   readonly peakMib: number;

@@ -1,10 +1,10 @@
 /**
  * npm run bench:ingest [-- --seconds N] [--singles] [--batches]
  *
- * Posts single records to the real service. Alternately, posts them to bare Fastify, which either
- * writes nothing or runs one INSERT per record (`ingest-singles.ts`). Then compares batches of
- * events with COPY of ready rows and with single events. --singles or --batches runs only that
- * part. The data is in TMPDIR. Choose a tmpfs to exclude the disk.
+ * Posts single records alternately to the real service and to bare Fastify, which either writes
+ * nothing or runs one INSERT per record (`ingest-singles.ts`). Then compares batches of events with
+ * COPY of ready rows and with single events. --singles or --batches runs only that part. The data
+ * is in TMPDIR. Choose a tmpfs to exclude the disk.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -4,7 +4,7 @@ import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 
 /**
- * Exports events in this process, as a worker does. Compresses files by gzip, unless their format
+ * Exports events in this process, as a worker does. Compresses files with gzip, unless their format
  * includes compression.
  */
 export function exportEvents(
@@ -36,8 +36,8 @@ let most = 0;
 export const mostMemory = (): number => most;
 
 /**
- * Runs the work. Returns its result, the elapsed seconds, the processor seconds of this process,
- * and its peak resident memory in MiB.
+ * Runs `work`. Returns its result and the elapsed seconds, with the processor seconds and the peak
+ * resident memory (in MiB) of this process.
  */
 export async function measure<T>(
   work: () => Promise<T>,

@@ -3,8 +3,8 @@
  *
  * Fills two years with events, in steps. After each step, updates the lake, rewrites all months
  * completely, erases one user, and moves the oldest month out of the database. As the lake grows,
- * the time per event must stay the same. The memory is that of this process, which does the work of
- * a worker.
+ * the time per event must stay the same. The printed memory is that of this process, which does the
+ * work of a worker.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

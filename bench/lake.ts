@@ -3,9 +3,9 @@
  *
  * Alternately exports a month of events as Parquet and appends the month to the lake. Then drops
  * the month twice: once without a lake, and once by moving the month to the lake. At the end,
- * prints the aims of the lake and the results. `--append` only exports and appends. The memory is
- * that of this process, which does the work of a worker. With `--chdb`, ClickHouse also reads the
- * table. PATH is a folder in which `npm install chdb` was run.
+ * prints the aims of the lake and the results. `--append` only exports and appends. The printed
+ * memory is that of this process, which does the work of a worker. With `--chdb`, ClickHouse also
+ * reads the table. PATH is a folder in which `npm install chdb` was run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';

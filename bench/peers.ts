@@ -1,10 +1,10 @@
 /**
  * npm run bench:peers [-- --rows N] [--turns N]
  *
- * Loads the same files of users by sluice and by the usual ways to load files into PostgreSQL,
- * alternately, in one database. The users are all new, half of them changed, or all unchanged. For
- * each way, prints the time, the processor time by process, and the WAL. pgloader is measured if it
- * is installed. Linux only.
+ * Loads the same files of users with sluice and in the usual ways to load files into PostgreSQL,
+ * alternately, in one database. In three steps, the users are all new, half changed, and all
+ * unchanged. For each way, prints the time, the processor time by process, and the WAL. pgloader is
+ * measured if it is installed. Linux only.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';

@@ -59,7 +59,7 @@ export async function comparePlans(
 }
 
 /**
- * Loads a file that lacks 1 % of the users and does not change the others, alternately as an
+ * Loads a file that lacks 1 % of the users and does not change the other users, alternately as an
  * ordinary load and as a mirror.
  */
 export async function compareMirrors(

@@ -2,9 +2,9 @@
  * npm run bench:read [-- --users N] [--events N] [--seconds N]
  * npm run bench:read -- --lists [--users 200000]
  *
- * Reads users, companies, events and lists from the real service over 64 connections. Alternately,
- * reads a user from a bare route that runs one query by primary key. With `--lists`, reads each
- * list of the console to its last page, with 10 000 jobs and 1 000 segments.
+ * Reads users, companies, events and lists from the real service over 64 connections. Alternates
+ * these reads with reading a user from a bare route that runs one query by primary key. With
+ * `--lists`, reads each list of the console to its last page, with 10 000 jobs and 1 000 segments.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { type Order, type Posted, postRecords } from './post-records.ts';
 import { paths, recordBody, users } from './records.ts';
 
-/** Whether wrk is installed. It uses less processor time than a sender in Node. */
+/** Whether wrk is installed. wrk uses less processor time than a sender in Node. */
 export const hasWrk = isInstalled();
 
 /**

@@ -129,7 +129,9 @@ function lastFirst(ways: readonly Way[]): readonly Way[] {
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/** Removes dirty pages and dead rows of earlier steps, which would slow down the next step. */
+/**
+ * Removes dirty pages and dead rows of earlier steps, because they would slow down the next step.
+ */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);

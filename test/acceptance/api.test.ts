@@ -5,7 +5,10 @@ import { type Finished, preparedDataDir, runCli, startService } from './cli.ts';
 
 type Api = (words: readonly string[], input?: string) => Promise<Finished>;
 
-/** Starts a service. Returns its data directory, and a function that runs `sluice api` on it. */
+/**
+ * Starts a service. Returns its data directory, and a function that runs `sluice api` on that
+ * directory.
+ */
 async function serve(): Promise<{ readonly dataDir: string; readonly api: Api }> {
   const dataDir = await preparedDataDir();
   const { url } = await startService(dataDir);

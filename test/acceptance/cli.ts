@@ -14,7 +14,6 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Content of standard input. Default: empty. */
   readonly input?: string | Uint8Array;
-  /** Whether standard input stays open. */
   readonly keepInputOpen?: boolean;
   /** Whether standard output is closed, like a pipe whose reader has exited. */
   readonly deaf?: boolean;
@@ -101,7 +100,6 @@ export function startCli(
   };
 }
 
-/** Runs `sluice …` until it exits. */
 export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return startCli(args, options).finished;
 }
@@ -114,7 +112,7 @@ async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise
 export interface Started extends Running {
   /** URL of the form http://127.0.0.1:port. */
   readonly url: string;
-  /** The first API key. `null` if the start did not create one. */
+  /** The first API key. `null` if the start did not create a key. */
   readonly key: string | null;
 }
 

@@ -37,7 +37,7 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // Docker mounts secrets in a folder that every account may enter, so this folder gets the same
+  // Docker lets every account enter the folder of mounted secrets, so this folder gets the same
   // rights.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);

@@ -98,7 +98,7 @@ describe('Ctrl-C', () => {
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
     // Only a worker started by the command could run the export. Because the command sees another
-    // worker, it starts none, and the export waits.
+    // worker, the command starts no worker, and the export waits.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

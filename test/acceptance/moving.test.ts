@@ -44,7 +44,10 @@ async function follow(
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options);
 }
 
-/** Creates a folder in which the commands run. If rsync is not installed, cp replaces it. */
+/**
+ * Creates a folder in which the commands run. If rsync is not installed, the commands run cp
+ * instead.
+ */
 async function workFolder(): Promise<string> {
   const folder = await shellFolder();
   const hasRsync = await promisify(execFile)('rsync', ['--version']).then(

@@ -91,7 +91,8 @@ describe('an attack over HTTP', () => {
       } finally {
         attacking = false;
       }
-      // Computing the queue position of each job on a page took ten seconds with ten callers.
+      // Computing the queue position of each job, as an earlier version did, took ten seconds with
+      // ten callers.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {

@@ -10,7 +10,6 @@ import { waitFor } from '../support/wait-for.ts';
 /** A request by a caller with a valid key. Only one server and one worker run. */
 interface Attack {
   readonly name: string;
-  /** Expected status of the response. */
   readonly status: number | readonly number[];
   /** Expected status of the job after its end. Missing if the request does not start a job. */
   readonly end?: 'completed' | 'failed';
@@ -21,8 +20,8 @@ const liveWithinMs = 1_000;
 const importWithinMs = 10_000;
 const endsWithinMs = 60_000;
 /**
- * Maximum number of measurements. A response may be late only because other processes share the
- * machine.
+ * Maximum number of measurements. A late response is measured again, because other processes may
+ * have caused the delay.
  */
 const attempts = 2;
 const pollMs = 50;

@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum number of milliseconds until the load balancer stops sending requests to a server. It
- * probes the server every 50 ms. The rest is a margin for a busy machine.
+ * Maximum number of milliseconds until the load balancer stops sending requests to a server. The
+ * balancer probes the server every 50 ms. The rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 
@@ -125,7 +125,7 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
 }
 
 /**
- * Expects the numbers of connections that follow from the formula in docs/scaling.md and default
+ * Expects the numbers of connections that follow from the formula in docs/scaling.md for default
  * pool sizes.
  */
 async function expectConnections(

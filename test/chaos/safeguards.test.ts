@@ -95,7 +95,7 @@ async function wakeLate(
 
 /**
  * Stops a worker between its claim and its transaction. In between, the worker reads and parses its
- * chunk, which takes long enough for the stop to hit.
+ * chunk, which takes long enough to be hit by the stop.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

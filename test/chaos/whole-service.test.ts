@@ -120,8 +120,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually, writing a page of a table is the first to find the disk full, and the database keeps
-  // running. If writing the log (WAL) is the first, the database ends.
+  // Usually, the disk is found full when a page of a table is written, and the database keeps
+  // running. If the disk is found full when the log (WAL) is written, the database ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';
@@ -133,7 +133,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   );
   if (finder === 'by the load') await expectFullDiskTold(house);
 
-  // Now writing the log also finds the disk full. The database ends and cannot restart.
+  // Now the disk is also found full when the log is written. The database ends and cannot restart.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.prints(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };

@@ -15,7 +15,7 @@ import { form } from '../support/servers/http.ts';
 import { brakeAt, onSite } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of users in the job, which is higher for screenshots. */
+/** Number of users in the job. A run with screenshots uses a higher number. */
 const jobRows = isPictured ? 400_000 : 4_000;
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: isPictured ? '512k' : '4k' } });
 

@@ -13,8 +13,8 @@ async function load(text: string): Promise<string> {
 }
 
 /**
- * Events. Half of them are refused because of the order of day and month in their dates. Two more
- * events are added: one without a user, and one with a stray quote.
+ * Returns events, half of which are refused because of the order of day and month in their dates.
+ * Adds an event without a user, and an event with a stray quote.
  */
 const events = (count: number) =>
   [

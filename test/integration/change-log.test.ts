@@ -232,8 +232,8 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // Replaces this function by the one that a copy on a server with lower transaction ids would
-      // have.
+      // Replaces this function with the one that a copy on a server with lower transaction ids
+      // would have.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,

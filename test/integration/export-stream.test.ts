@@ -13,8 +13,8 @@ const t = await systemOfFile();
 let environmentId = 0;
 
 /**
- * Stores users, companies and events. Some have the same time, and some times differ by a
- * microsecond.
+ * Stores users, companies and events. Some rows have the same time, and the times of some rows
+ * differ by a microsecond.
  */
 async function fill(): Promise<void> {
   const { db } = t.system;
@@ -46,7 +46,7 @@ const stream = async (options: ExportOptions = {}) => {
   return { written, files: await texts(t.system, written) };
 };
 
-/** Returns the rows of the ordinary layout, sorted by time. PostgreSQL sorts them. */
+/** Returns the rows of the ordinary layout, which PostgreSQL has sorted by time. */
 async function expected(): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ row: Record<string, unknown> }>`
     select (json_build_object('event_type', event_type, 'user_id', user_id, 'company_id', company_id,

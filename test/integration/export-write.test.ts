@@ -404,7 +404,8 @@ describe.skipIf(onS3)('values', () => {
 });
 
 /**
- * Returns whether a cell is a formula. A cell that looks like a defused formula also counts as one.
+ * Returns whether a cell is a formula. A cell that looks like a defused formula also counts as a
+ * formula.
  */
 function isFormula(written: string): boolean {
   const cell = written.replace(/^'+/, '');

@@ -19,7 +19,7 @@ import { waitFor } from '../support/wait-for.ts';
 const many = 1_000;
 /**
  * Maximum number of tasks of the greedy environment that may run before the other environment's
- * task. They are the tasks that already run, and those that run in turn.
+ * task: tasks that already run, and tasks that run in turn.
  */
 const few = 6;
 

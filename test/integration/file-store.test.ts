@@ -73,7 +73,7 @@ interface Handled {
   readonly _handle: { readStop(): void };
 }
 
-/** Returns bytes that differ at every position, so that shifted content is detected. */
+/** Returns bytes without repetitions, so that shifted content is detected. */
 function pattern(length: number, seed = 0): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i + seed, 2_654_435_761);

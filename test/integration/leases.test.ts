@@ -13,8 +13,8 @@ import { claimTaskOf } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * If the database's clock is set back by an hour, a recent lease seems to end an hour later. To the
- * same effect, the tests move the end of the leases.
+ * If the database's clock is set back by an hour, a recent lease seems to end an hour later.
+ * Instead of the clock, the tests move the end of leases, which has the same effect.
  */
 
 const t = await systemOfFile();
@@ -37,7 +37,7 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
 /**
- * Each function claims a task. It returns a function that reports whether another worker could
+ * Each function claims a task, and returns a function that reports whether another worker could
  * claim the same task.
  */
 const claims = {

@@ -26,7 +26,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
 
-/** Returns a worker that waits at a gate before it reads a file, as in a paused process. */
+/** Returns a worker that waits at a gate before it reads a file, as a paused process would. */
 function pausedWorker() {
   const gate = closedGate();
   const { files } = t.system;

@@ -683,7 +683,7 @@ describe('a record that only the database refuses', () => {
   test('a record that only the database refuses does not stop the replay of its chunk', async () => {
     const environmentId = await newEnvironment(t.system);
     const pairs = [line('k', '"x":1'), line('p', `"b":${poison}`), line('k', '"x":2'), line('q', '"x":2')];
-    // The line of the refused record is longer than a chunk, so a chunk ends after it.
+    // The refused record is longer than a chunk, so a chunk ends after this record.
     const manual = await startManually(t.system, environmentId, `${pairs.join('\n')}\n`, { chunkBytes: 100 });
     expect(manual.chunkCount).toBe(2);
     const load = await runManually(manual, [1, 0]);

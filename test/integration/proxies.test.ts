@@ -125,7 +125,7 @@ describe.each([
     await exited;
   });
 
-  /** Begins a request. The caller sends its body later. */
+  /** Begins a request, whose body the caller sends later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };

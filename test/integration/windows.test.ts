@@ -24,7 +24,7 @@ const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
 /**
- * Several writers change a few profiles, each with its own list of actions. At the same time, a
+ * Several writers, each with its own list of actions, change a few profiles. At the same time, a
  * reader updates a copy from increments.
  */
 
@@ -145,7 +145,7 @@ interface Line {
   readonly removed?: true | null;
 }
 
-/** A copy of an environment that is updated only from increments. */
+/** A copy of an environment. The copy is updated only from increments. */
 class Copy {
   readonly #environmentId: number;
   readonly #profiles = {

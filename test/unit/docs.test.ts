@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../../site/pages.ts';
 import { describeApi } from '../../tools/describe-api.ts';
 
-/** `npm run generate:docs` writes this page. It is not committed. */
+/** `npm run generate:docs` writes this page, which is not committed. */
 const builtPage = 'docs/proofs.md';
 
 const pages = ['README.md', ...pageFiles.filter((page) => page !== builtPage)];

@@ -145,7 +145,7 @@ const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
 /**
- * Returns refused records of about this many bytes, for which finding the cause takes the longest.
+ * Refused records of about this many bytes. Finding the cause of their refusal takes the longest.
  */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),

@@ -52,7 +52,7 @@ const refused = await showJob({
 const outcome = {
   statuses: [identified.response.status, tracked.response.status],
   counts: [counts.inserted, counts.rejected],
-  // A page of rejects is an object. The files that `Accept` can request are strings.
+  // A page of rejects is an object, but a file requested with `Accept` is a string.
   rejects: typeof rejects === 'string' ? [] : rejects.data.map((each) => each.error_code),
   exported,
   listed: exports.map(({ job_id }) => job_id === started.job_id),

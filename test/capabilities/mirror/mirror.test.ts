@@ -236,7 +236,8 @@ test('a mirror removes nothing while changes are not logged for an undo', async 
     });
   } finally {
     await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
-    // With this, later tests need not wait for transactions in other databases.
+    // Marks the log as complete, so that later tests need not wait for transactions in other
+    // databases.
     await sql`update change_log set complete_since = 0`.execute(t.system.db);
   }
   expect(await ids()).toEqual(['u0', 'u1']);

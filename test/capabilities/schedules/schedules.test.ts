@@ -357,7 +357,7 @@ describe('a worker with a run', () => {
     const schedule = files('c-*.csv', { if_duplicate: 'load' });
     await request(schedule);
     const claim = await take();
-    // The worker dies after it has stored the first file. Its later writes fail.
+    // The worker dies after it has stored the first file, so its later writes fail.
     const dying = new AbortController();
     const log = Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) });
     await runJob.run({ ...context, log }, claim, dying.signal).catch(() => undefined);

@@ -60,7 +60,8 @@ class Oracle {
 let lastRecord = 0;
 
 /**
- * Returns a record for an item. `event` is the id of its event. `null` if the item is a profile.
+ * Returns a record for an item. `event` is the id of the item's event, or `null` if the item is a
+ * profile.
  */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
@@ -118,8 +119,8 @@ test('no suppressed person is stored, and all others are, after any actions', as
         const jobId = loads.pop();
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
-        // This property does not cover the effects of an undo on other people, so the oracle takes
-        // over these effects.
+        // This property does not cover the effects of an undo on other people, so the oracle copies
+        // these effects from the database.
         const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;

@@ -392,8 +392,8 @@ function toJson(value: unknown): Buffer {
 }
 
 /**
- * Encodes a string for a URL. A string with half a surrogate pair becomes invalid UTF-8, which
- * careless clients also send.
+ * Encodes a string for a URL. A string with half a surrogate pair becomes invalid UTF-8, because
+ * careless clients also send invalid UTF-8.
  */
 function encode(value: string): string {
   const bytes = value.isWellFormed() ? Buffer.from(value) : Buffer.from('\xff\xfe', 'latin1');

@@ -144,8 +144,8 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // The server already knows that the connection is lost. It must respond early, because a
-      // prober usually waits only one second.
+      // The server already knows that the connection is lost, so it must respond early. A prober
+      // usually waits only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);

@@ -21,8 +21,8 @@ describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
   /**
-   * Starts a server with responses of several sizes. It waits at most `stallMs` for a client that
-   * does not read its response.
+   * Starts a server with responses of several sizes. The server waits at most `stallMs` for a
+   * client that does not read its response.
    */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -137,7 +137,7 @@ describe('two hundred connections that ask with unknown keys, without end', () =
     });
     const asking = strangers.map(({ socket }, n) => {
       let refused = 0;
-      // Sends the next request after each response to the previous one.
+      // Sends another request after each response.
       socket.on('data', (bytes) => {
         refused += bytes.toString('latin1').split('HTTP/1.1 401').length - 1;
         socket.write(request(n));
@@ -178,7 +178,7 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // The other lists waited for as long, because only a few connections are reserved for lists.
+      // The other lists waited equally long, because only a few connections are reserved for lists.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {
@@ -265,7 +265,7 @@ describe('a connection that is reset', () => {
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
     /**
-     * Requests that the client aborts. It resets the connection after receiving `until`, or
+     * Requests that the client aborts. The client resets the connection after receiving `until`, or
      * immediately if `until` is missing.
      */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [

@@ -104,7 +104,7 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 type Stored = Record<string, unknown>;
 
 /**
- * The tables in memory. Defines what identify requests must store if they run one after another.
+ * Tables in memory, which define what identify requests must store if they run one after another.
  */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();

@@ -79,7 +79,7 @@ describe('a rate limit', () => {
 describe('an event loop that lags', () => {
   /**
    * Keeps this process, which includes the server, busy most of the time. Returns a function that
-   * stops this.
+   * ends the blocking.
    */
   function blockLoop(): () => void {
     const timer = setInterval(() => {

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
 
-/** Starts another server on the same data, which has not read the ledger yet. */
+/** Starts another server on the same data. The new server has not read the ledger yet. */
 async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
   const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
   cleanups.push(() => other.close());

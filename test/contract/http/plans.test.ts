@@ -223,7 +223,7 @@ describe('applying a plan', () => {
       number,
     ];
     expect(since - start).toBeGreaterThanOrEqual(3_600_000);
-    // If that hour counted, the rate of two rows would be rounded to 0.
+    // If the added hour counted, the rate of two rows would be rounded to 0.
     expect(rows_per_second).toBe(Math.round(2_000 / Math.max(1, end - since)));
   });
 });

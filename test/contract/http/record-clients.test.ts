@@ -5,7 +5,6 @@ import type { RawConnection } from '../../support/servers/http.ts';
 import { bodyOf, openRecordSite, type RecordSite } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Lines that the servers logged. */
 const log: { readonly level: number; readonly msg: string; readonly status?: number }[] = [];
 const capture = pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) });
 
@@ -40,7 +39,7 @@ const newId = () => `client-${++serial}`;
 
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
-/** Head of a request. Its body is sent separately. */
+/** Head of a request, whose body is sent separately. */
 const head = (path: string, ...headers: string[]) => [
   `POST ${path} HTTP/1.1`,
   'host: x',

@@ -15,7 +15,6 @@ interface Kind {
   readonly table: 'users' | 'companies' | 'events';
   /** Names of the required fields, which are ids or names. */
   readonly required: readonly string[];
-  /** Returns a record with this id. */
   record(id: string, properties?: Properties): Properties;
   /** Returns the metadata of all rows with this id. */
   stored(id: string, environmentId?: number): Promise<Properties[]>;
@@ -23,7 +22,6 @@ interface Kind {
 
 const metadataOf = (row: { readonly metadata: Properties } | null) => (row === null ? [] : [row.metadata]);
 
-/** The routes of single records. */
 const kinds: readonly Kind[] = [
   {
     path: '/v1/identify',
@@ -279,7 +277,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('an Idempotency-Key', () => {
     const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
       site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
-    /** Returns the rows with an id, each with the id of the transaction that wrote it. */
+    /** Returns the rows with this id, each with the id of the transaction that wrote it. */
     const rows = (id: string) =>
       site.sql(
         `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
@@ -447,7 +445,7 @@ function ofBytes(record: Properties, bytes: number): string {
 let poisons = 0;
 
 /**
- * Makes PostgreSQL refuse the row with this id by a SQLSTATE that reports invalid data. Returns a
+ * Makes PostgreSQL refuse the row with this id with a SQLSTATE that reports invalid data. Returns a
  * function that counts later writes to the table, including those that were rolled back.
  */
 async function refuseAt(

@@ -181,7 +181,7 @@ test('a count of a segment ends as soon as its caller leaves', async () => {
     await waitFor('the count to wait', async () => (await counts()) === 1);
     leaving.abort();
     expect(await answer).toBe('left');
-    // A request whose count took too long would end with status 503.
+    // If a count took too long, its request would end with status 503.
     await waitFor('the count to end', () => ended(408));
     expect([await counts(), await ended(503)]).toEqual([0, false]);
   });

@@ -4,7 +4,7 @@ import type { SourceOptions } from '../../../src/domain/source.ts';
 /** A table written as a file in some dialect, and the users that a load of the file must store. */
 export interface DialectFile {
   readonly bytes: Buffer;
-  /** Text of the file before encoding. Failure messages contain it. */
+  /** Unencoded text of the file, for failure messages. */
   readonly text: string;
   /** Load options that a caller who knows the dialect of the file would set. */
   readonly source: SourceOptions;
@@ -48,7 +48,7 @@ interface Table {
     readonly cells: readonly Cell[];
     readonly surplus: number;
   }[];
-  /** Lines that are not records. Each precedes the row with the index `before`. */
+  /** Lines that are not records. Each line precedes the row with the index `before`. */
   readonly interruptions: readonly { readonly before: number; readonly text: string }[];
 }
 

@@ -7,7 +7,7 @@ interface Shape {
   readonly columns?: readonly string[];
 }
 
-/** Returns a CSV of `rows` users. The first `refused` of them have no id. */
+/** Returns a CSV of `rows` users, of which the first `refused` have no id. */
 export function usersOf(rows: number, { refused = 0, columns = ['plan'] }: Shape = {}): string {
   const lines = Array.from({ length: rows }, (_, row) => [
     row < refused ? '' : `u${row}`,

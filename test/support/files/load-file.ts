@@ -28,7 +28,7 @@ export interface FileOptions extends Partial<LoadOptions> {
   readonly chunkBytes?: number;
   /** File name. Default: users.csv, or users.ndjson if the content starts with `{`. */
   readonly filename?: string;
-  /** Format of the file. By default it is detected. */
+  /** Format of the file. Default: the detected format. */
   readonly format?: StoredFormat;
   readonly idempotencyKey?: string;
 }
@@ -36,8 +36,8 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file as the upload route does from `receive` on. Returns the id of the job, which
- * workers then run.
+ * Accepts a file by the same steps as the upload route, from `receive` on. Returns the id of the
+ * job, which workers then run.
  */
 export async function acceptFile(
   context: LoadContext,

@@ -15,7 +15,7 @@ const header = `user_id,company_id,${properties.join(',')}\n`;
 export interface ProfileFile {
   readonly bytes: Buffer;
   readonly rows: number;
-  /** Number of distinct keys. Keys of refused records are not counted. */
+  /** Number of distinct keys, without those of refused records. */
   readonly keys: number;
   /** Row numbers of the records that must be refused, in ascending order. */
   readonly refused: readonly number[];

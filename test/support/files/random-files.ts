@@ -75,7 +75,7 @@ const companyLine = fc.record({ id: companyKey, properties }).map(
 
 const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, record: 'rejected' }));
 
-/** A file of users, of companies or of both. Some of its records are refused. */
+/** A file of users, of companies or of both, in which some records are refused. */
 const ndjsonFile: fc.Arbitrary<RandomFile> = fc
   .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
   .chain((entities) => {

@@ -15,9 +15,7 @@ export interface WorkbookOfTest {
   readonly sheets: readonly SheetOfTest[];
   /** Contents of the `<si>` elements (shared strings). */
   readonly shared?: readonly string[];
-  /**
-   * Number formats of the styles, which are numbered from 1. A number selects a built-in format.
-   */
+  /** Number format of each style, starting with style 1. A number selects a built-in format. */
   readonly formats?: readonly (string | number)[];
   readonly from1904?: boolean;
   /** XML that follows the list of sheets in the workbook part. */

@@ -37,7 +37,7 @@ export class DescribedApi {
     return answer && { answer, place: ['components', 'responses', name] };
   }
 
-  /** Returns the violations of the schema at a place in the document by a value. */
+  /** Validates a value against the schema at `place` in the document. Returns the problems. */
   problems(place: readonly string[], value: unknown): string[] {
     const pointer = `api#/${place.map(escapeToken).join('/')}`;
     const validate = this.#compiled.get(pointer) ?? this.#ajv.compile({ $ref: pointer });

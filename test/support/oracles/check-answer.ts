@@ -32,7 +32,7 @@ async function findProblems(
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
   // A path with a user id may also match a template that only has POST, so templates with the right
-  // method take precedence. The service refuses the method unless the user exists.
+  // method take precedence. If the user does not exist, the service refuses the method.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The HTML pages below /docs are not part of the API.
@@ -140,7 +140,7 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
       // A message may start with the name of a property, which may be any text. In a batch, the
-      // message repeats that name in parentheses. Elsewhere, the details contain it.
+      // message repeats that name in parentheses. Elsewhere, the details contain the name.
       const [, property = '.'] = /\((.+?)\)/.exec(message) ?? [];
       const isNamed = /^\w+[.[]/.test(message) || message.startsWith(property);
       const isField = fields.has(word) || details.split(/[^\p{L}\p{N}_$]+/u).includes(word) || isNamed;

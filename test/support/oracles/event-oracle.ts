@@ -71,7 +71,7 @@ export class EventOracle {
 
 /**
  * Returns stored events as strings, in the format of `EventOracle.texts`. `times` are the times in
- * the records. The service set any other time, so strings do not contain it.
+ * the records. The service set all other times, which the strings omit.
  */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events

@@ -68,7 +68,7 @@ export function progressed(sql: Sql, jobId: string, share: number): Promise<Ledg
       load = await readLoad(sql, jobId);
       return load.chunks_done >= share * load.chunk_count ? load : null;
     },
-    // Polls often, because the test must act soon after this moment.
+    // Polls often, because the test must act as soon as the share is done.
     { everyMs: 20 },
   );
 }
@@ -175,7 +175,10 @@ const leftovers = `
   where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
   limit 10`;
 
-/** Waits, because sessions and locks may remain briefly after a load. */
+/**
+ * Expects no leftovers. Sessions and locks may remain briefly after a load, so this waits until
+ * they are gone.
+ */
 async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
   let rows: readonly { what: string }[] = [];
   await waitFor('nothing to be left over', async () => {

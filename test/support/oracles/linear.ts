@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 
 /**
  * Code that reads bytes from callers. Its time per byte must be bounded: twice the input may take
- * at most 3 times as long. A test of a new scanner consists of one `Scanner` with its worst input.
+ * at most 3 times as long. To test a new scanner, add a `Scanner` with its worst input.
  */
 export interface Scanner {
   readonly name: string;

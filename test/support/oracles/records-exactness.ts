@@ -2,7 +2,9 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from '../servers/record-sender.ts';
 import type { Sql } from '../servers/site.ts';
 
-/** Counts the stored rows of each id that a sender set. Rows stored by loads have no such id. */
+/**
+ * Counts the stored rows of each id that a sender set. Rows stored by loads do not have this id.
+ */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (

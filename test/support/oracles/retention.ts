@@ -38,7 +38,7 @@ export function instantBetween(from: number, to: number, random: number): string
   return `${new Date(whole * 1000).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, '0')}Z`;
 }
 
-/** Stores events, as if each event had arrived at its `at`. */
+/** Stores events, as if each event had arrived at its time `at`. */
 export async function insertEvents(
   { system }: Pick<TestSystem, 'system'>,
   events: readonly StoredEvent[],

@@ -117,7 +117,10 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/** Returns the arguments of an instruction. Throws unless the stage contains it exactly once. */
+/**
+ * Returns the arguments of an instruction. Throws unless the stage contains this instruction
+ * exactly once.
+ */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
   const matches = instructions.filter(([instruction]) => instruction === name);
   if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);

@@ -50,7 +50,7 @@ export async function acceptDeletion(
   };
 }
 
-/** Stores events of users on days such as `2026-09-30`. */
+/** Stores events of users. `day` is a date such as `2026-09-30`. */
 export async function insertEvents(
   { db }: DeletionContext,
   environmentId: number,

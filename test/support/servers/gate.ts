@@ -1,6 +1,6 @@
 /** A point at which work waits until the test opens it, as if the process were paused. */
 export interface Gate<T = void> {
-  /** Resolves when the work arrives at the gate. The value is the one that the work passed. */
+  /** Resolves with the value that the work passes when it arrives at the gate. */
   readonly arrived: Promise<T>;
   /** Called by the work. Resolves when the gate is open. */
   pass(value: T): Promise<void>;

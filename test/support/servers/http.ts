@@ -101,7 +101,7 @@ export async function walkPages<T>(
   return items;
 }
 
-/** Starts the HTTP server of a system. It runs until `stop` is called. */
+/** Starts the HTTP server of a system. The server runs until `stop` is called. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
   const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {

@@ -8,8 +8,8 @@ export interface PostgresProxy {
   /** From now on, passes requests but drops all responses. */
   mute(): void;
   /**
-   * Cuts the next connection that sends COMMIT from its client. PostgreSQL receives the COMMIT `ms`
-   * later, or never if `ms` is `null`.
+   * Cuts off the client of the next connection that sends COMMIT. PostgreSQL receives the COMMIT
+   * `ms` later, or never if `ms` is `null`.
    */
   delayNextCommit(ms: number | null): void;
   /** Cuts every open connection. Later connections work. */

@@ -9,8 +9,8 @@ import { program } from './program.ts';
 const keptOutput = 64 * 1024;
 
 /**
- * A `sluice` process that runs the program built by `npm run build`. It is killed at the end of the
- * test file.
+ * A `sluice` process that runs the program built by `npm run build`. The process is killed at the
+ * end of the test file.
  */
 export class SluiceProcess {
   readonly name: string;

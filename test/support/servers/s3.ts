@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { waitFor } from '../wait-for.ts';
 
-/** A real S3 server (s3rver) with one bucket. It runs in this process. */
+/** A real S3 server (s3rver) in this process, with one bucket. */
 export interface TestS3 {
   /** Value of STORAGE_URL. */
   readonly url: string;
@@ -166,8 +166,8 @@ function completeWrites({ store }: S3rver, folder: string): void {
 }
 
 /**
- * Corrects how s3rver serves the range `bytes=0-0`. Without this, it returns the whole file because
- * the end 0 is falsy.
+ * Corrects how s3rver serves the range `bytes=0-0`. Uncorrected, s3rver returns the whole file
+ * because the end 0 is falsy.
  */
 function readSingleBytes({ store }: S3rver): void {
   const getObject = store.getObject as (...args: unknown[]) => Promise<unknown>;
@@ -177,7 +177,10 @@ function readSingleBytes({ store }: S3rver): void {
   });
 }
 
-/** Maximum number of objects on a page of a list. It is small, so that tests need several pages. */
+/**
+ * Maximum number of objects on a page of a list. The maximum is small, so that tests need several
+ * pages.
+ */
 const pageKeys = 10;
 
 /**

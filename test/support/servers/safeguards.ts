@@ -1,6 +1,7 @@
 /**
- * Functions that disable a safeguard of the service by changing the ledger. With such a function, a
- * test proves that it fails without the safeguard. Production code needs no switch for this.
+ * Functions that disable a safeguard of the service by changing the ledger. With one of these
+ * functions, a test proves that it fails without the safeguard. Production code needs no switch for
+ * this.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;

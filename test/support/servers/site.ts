@@ -41,8 +41,8 @@ interface SiteOptions {
 }
 
 /**
- * A database, a queue and a folder, set up as an operator would. Tests run real processes of the
- * service on them.
+ * A database, a queue and a folder, set up in the way that an operator does. Tests run real
+ * processes of the service on this site.
  */
 export interface Site {
   readonly queue: Queue;
@@ -257,8 +257,8 @@ export async function holdChunk(site: Site, jobId: string, chunkNo: number): Pro
 }
 
 /**
- * Returns the name of a session that works on `what` and meets the condition. `null` if there is
- * none.
+ * Returns the name of a session that works on `what` and meets the condition. `null` if no session
+ * does.
  */
 export async function workingSession(
   sql: Sql,

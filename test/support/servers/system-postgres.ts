@@ -22,8 +22,8 @@ const folders = [
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
 /**
- * Folder of an installed PostgreSQL with all its tools. `undefined` if there is none. Tests that
- * need it are then skipped.
+ * Folder of an installed PostgreSQL with all its tools. `undefined` if no folder has all tools.
+ * Tests that need them are then skipped.
  */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 

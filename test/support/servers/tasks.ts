@@ -20,7 +20,7 @@ export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): 
   return takeNextTask(context, [kind], new Turns());
 }
 
-/** Runs the due tasks of these kinds one after another. Returns how many it ran. */
+/** Runs the due tasks of these kinds one after another. Returns the number of tasks that ran. */
 export async function runDueTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],

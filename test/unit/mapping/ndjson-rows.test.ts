@@ -135,7 +135,7 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
 
 /**
  * Returns the row without its removal flag. The reader may set this flag because of a property that
- * a later one overwrites.
+ * a later property overwrites.
  */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 

@@ -100,8 +100,8 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
 );
 
 /**
- * Kills `running`, or else a new `sluice prune`, while it waits for a lock that `statement` has
- * taken.
+ * Kills a process (`running`, or else a new `sluice prune`) while the process waits for a lock that
+ * `statement` has taken.
  */
 async function killAt(
   t: TestSystem,
