@@ -95,7 +95,7 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Copies the file. Returns how many seconds the copy took. */
+  /** Returns how many seconds the copy took. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }

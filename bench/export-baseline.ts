@@ -18,8 +18,8 @@ export interface Drained {
 }
 
 /**
- * Does the work of an export by hand: runs the same queries as `COPY (…) TO STDOUT`, with a client
- * that reads and discards the rows.
+ * Exports by hand: runs the same queries as `COPY (…) TO STDOUT`, with a client that reads and
+ * discards the rows.
  */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;

@@ -5,7 +5,6 @@ import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
 import { apiKey, type Service } from './service.ts';
 
-/** The measured server: the service or a baseline. */
 export type Server = 'sluice' | Baseline;
 
 export interface Run {

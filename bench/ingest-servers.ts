@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { cpuSince, readCpu } from './figures.ts';
 import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
 
-/** A server process that receives records. */
 export interface Target {
   readonly url: string;
   readonly pid: number;

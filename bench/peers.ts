@@ -39,7 +39,6 @@ type Step = (typeof steps)[number];
 
 interface Way {
   readonly title: string;
-  /** Table that this way fills. */
   readonly table: string;
   /** Whether to measure this way only with new rows. */
   readonly onlyNew?: boolean;

@@ -28,7 +28,6 @@ const { values: flags } = parseArgs({
   options: { libraries: { type: 'string' }, lost: { type: 'boolean', default: false } },
 });
 
-/** Table that a program has read from a file. */
 interface Loaded {
   readonly header: Row;
   readonly rows: readonly Row[];

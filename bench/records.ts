@@ -10,7 +10,6 @@ export const paths: Readonly<Record<RecordKind, string>> = {
   batch: '/v1/batch',
 };
 
-/** Number of events in a batch. */
 export const batchItems = 1_000;
 
 /** Number of users that are stored before the measurement. */

@@ -12,7 +12,6 @@ import { waitFor } from '../support/wait-for.ts';
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Content of standard input. Default: empty. */
   readonly input?: string | Uint8Array;
   readonly keepInputOpen?: boolean;
   /** Whether standard output is closed, like a pipe whose reader has exited. */

@@ -9,7 +9,6 @@ import { preparedDataDir, type Started, startService, temporaryFolder } from './
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** Returns the environment variables with which a client is configured. */
 const environment = ({ url, key }: Started) => ({
   PATH: process.env['PATH'],
   HOME: process.env['HOME'],

@@ -43,7 +43,6 @@ export async function serverOf(pid: number): Promise<Process | undefined> {
   );
 }
 
-/** Waits until all these processes have ended. */
 export async function awaitGone(processes: readonly Process[], timeoutMs = 10_000): Promise<void> {
   const pids = new Set(processes.map(({ pid }) => pid));
   await waitFor(

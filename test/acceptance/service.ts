@@ -9,7 +9,6 @@ export interface Job {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Calls the service as curl would. */
 export async function call(
   url: string,
   key: string | null,

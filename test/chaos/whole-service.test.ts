@@ -33,7 +33,6 @@ interface House {
   start(): Promise<Service>;
   /** Runs another `sluice` command on the same data directory until it exits. */
   run(...args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
-  /** Returns the current URL of the embedded database. */
   databaseUrl(): Promise<string>;
   readonly sql: Sql;
 }

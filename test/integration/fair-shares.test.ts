@@ -18,8 +18,8 @@ import { waitFor } from '../support/wait-for.ts';
 /** Number of queued tasks of one environment that are ahead of the other environment's task. */
 const many = 1_000;
 /**
- * Maximum number of tasks of the greedy environment that may run before the other environment's
- * task: tasks that already run, and tasks that run in turn.
+ * Maximum number of tasks of the greedy environment that may precede the other environment's task:
+ * tasks that already run, and tasks that run in turn.
  */
 const few = 6;
 
@@ -34,7 +34,6 @@ async function open(queue: 'postgres' | 'redis', settings: Record<string, string
   other = (await t.addEnvironment('other')).environment.environmentId;
 }
 
-/** Returns the number of completed jobs of an environment. */
 async function countCompleted(
   table: 'exports' | 'deletions' | 'loads',
   environmentId: number,

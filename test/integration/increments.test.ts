@@ -39,8 +39,8 @@ afterEach(async () => {
 });
 
 /**
- * Removes all rows. TRUNCATE marks the log as incomplete up to that point, and a cursor may begin
- * before that point because other databases of the server keep transactions open. Therefore, the
+ * Removes all rows. TRUNCATE marks the log as incomplete up to that point. A cursor may begin
+ * before that point, because other databases of the server keep transactions open. Therefore, the
  * mark is removed.
  */
 async function clear(): Promise<void> {

@@ -19,7 +19,6 @@ const sameOrigin = { 'sec-fetch-site': 'same-origin' };
 const signIn = (body: object, headers: Record<string, string> = sameOrigin) =>
   server.json<Who & ErrorBody>('/v1/console/sign_in', { key: null, headers, json: body });
 
-/** Signs in. Returns the cookie of the session. */
 async function cookieOf(body: object): Promise<string> {
   const { status, headers } = await signIn(body);
   expect(status).toBe(200);

@@ -137,7 +137,6 @@ describe('two hundred connections that ask with unknown keys, without end', () =
     });
     const asking = strangers.map(({ socket }, n) => {
       let refused = 0;
-      // Sends another request after each response.
       socket.on('data', (bytes) => {
         refused += bytes.toString('latin1').split('HTTP/1.1 401').length - 1;
         socket.write(request(n));

@@ -19,7 +19,6 @@ interface ConsoleStage {
   open(path: string, options?: PageOptions): Promise<Page>;
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
-  /** Posts JSON. Returns the body of the response. */
   post<T = unknown>(path: string, body?: unknown): Promise<T>;
   /** Uploads a file. Returns the id of its job. */
   load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;

@@ -191,7 +191,6 @@ function possible(dialect: Dialect): Dialect {
 
 class DialectWriter {
   readonly #dialect: Dialect;
-  /** Text that is written between two cells. */
   readonly #between: string;
 
   constructor(dialect: Dialect) {

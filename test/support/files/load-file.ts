@@ -303,7 +303,6 @@ export function nextEnvironmentName(): string {
   return `e${++environments}`;
 }
 
-/** Creates an environment. Returns its id. */
 export async function newEnvironment({ db }: Pick<LoadContext, 'db'>): Promise<number> {
   return (await createEnvironment(db, nextEnvironmentName())).environmentId;
 }

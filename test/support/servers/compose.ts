@@ -58,7 +58,6 @@ export async function readCompose(
   return { ...file, services: Object.fromEntries(services) };
 }
 
-/** Returns the variables of compose.env.example. */
 export async function exampleVariables(): Promise<Record<string, string>> {
   const text = await readFile(join(repository, 'compose.env.example'), 'utf8');
   const lines = text.split('\n').filter((line) => /^[A-Z]/.test(line));

@@ -43,7 +43,6 @@ export async function packPackage(folder: string): Promise<Packed> {
   return { tarball: join(folder, tarball), manifests: [before, await readFile(manifest, 'utf8')] };
 }
 
-/** Returns the sorted paths in a tarball. */
 export async function listTarball(tarball: string): Promise<string[]> {
   const { stdout } = await run('tar', ['-tzf', tarball]);
   return stdout

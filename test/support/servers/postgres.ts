@@ -9,7 +9,6 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Number of databases that this process has created. */
 let count = 0;
 
 /**

@@ -61,7 +61,6 @@ export class SluiceProcess {
     await this.exited;
   }
 
-  /** Waits until the output matches. */
   async prints(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
     try {
       return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });

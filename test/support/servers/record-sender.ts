@@ -41,8 +41,7 @@ const event = { user_id: 'usr_1', event_name: 'Thing Done' };
 
 /**
  * Sends each record once, over a fixed number of keep-alive connections, and stores the status of
- * each record. autocannon, in contrast, only counts responses, and forgets records that got no
- * response.
+ * each record. autocannon only counts responses, and forgets records that got no response.
  */
 export class RecordSender {
   /** Status by record id. `null` if there was no response. */

@@ -17,7 +17,6 @@ interface RedisFleet {
   /** Sends SIGKILL to the node at a port. */
   kill(port: number): Promise<void>;
   readonly ports: readonly number[];
-  /** Stops all nodes and removes their folders. */
   stop(): Promise<void>;
 }
 
@@ -110,7 +109,6 @@ class Nodes {
     return this.certificates === null ? 'redis' : 'rediss';
   }
 
-  /** Starts a node. Resolves when it accepts connections. */
   async start(
     port: number,
     lines: readonly string[],

@@ -18,7 +18,6 @@ export interface TestS3 {
   readonly variables: Readonly<Record<string, string>>;
   /** Stores an object that was last changed at `at` (to the second). */
   put(key: string, content: string | Uint8Array, at: string): Promise<void>;
-  /** Returns the keys of all objects. */
   objects(): Promise<string[]>;
   /** Returns the keys of all unfinished uploads. */
   uploads(): Promise<string[]>;

@@ -31,7 +31,6 @@ export interface TestSystemOptions {
   readonly storage?: 'folder' | 's3';
   /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Whether to start a worker in this process. */
   readonly worker?: boolean;
   readonly log?: Logger;
 }
@@ -57,7 +56,6 @@ export interface TestSystem extends Tenant {
    * before the first.
    */
   openAnother(options?: { readonly databaseUrl?: string }): System;
-  /** Creates an environment and a key for it. */
   addEnvironment(name: string): Promise<Tenant>;
   /** Returns the files below DATA_DIR/files or in the bucket, including unfinished ones. */
   storedFiles(): Promise<string[]>;

@@ -50,7 +50,6 @@ export async function expireTaskLeases(db: Database, kind: TaskKindName): Promis
     where kind = ${kind} and lease_until is not null`.execute(db);
 }
 
-/** Reconciles the tasks of every kind, as a worker does. */
 export function reconcileJobs(system: System): Promise<void> {
   return reconcileTasks(system, openJobs(system).kinds);
 }

@@ -11,7 +11,6 @@ export interface WebServer {
   readonly url: string;
   /** Certificate authority of the server, in PEM. `null` if the server uses http. */
   readonly cert: string | null;
-  /** Received requests, in order. */
   readonly requests: IncomingMessage[];
   /** Defines the response for a path. A path without a query also matches all its queries. */
   answer(path: string, how: Answer): void;
