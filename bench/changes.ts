@@ -81,8 +81,8 @@ async function version(): Promise<string> {
 }
 
 /**
- * Writes a file of users, which has the same users each time. `changed` is the share of rows with a
- * value that differs from the first file.
+ * Writes a file that always contains the same users. `changed` is the share of rows with a value
+ * that differs from the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

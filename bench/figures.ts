@@ -84,7 +84,7 @@ function isChild(entry: string, parent: number): boolean {
   try {
     return readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
   } catch {
-    // The process has ended since the folder was read.
+    // The process has ended since /proc was listed.
     return false;
   }
 }

@@ -34,7 +34,7 @@ export async function measure(
   target: Target,
   run: Run,
 ): Promise<Measured> {
-  // Each run starts with an equally large table and without dirty pages.
+  // Each run starts with a table of the same size and without dirty pages.
   if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;

@@ -20,8 +20,8 @@ export function targetOf({ address, pid }: Service): Target {
 }
 
 /**
- * Work of bare Fastify before it responds. `bare`: nothing. `insert`: one INSERT per record.
- * `batched`: one INSERT for all waiting records.
+ * How bare Fastify handles a record before it responds. `bare`: not at all. `insert`: one INSERT
+ * per record. `batched`: one INSERT for all waiting records.
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
 

@@ -146,7 +146,7 @@ export function nodeProcesses(pid: number): { readonly pid: number; readonly nam
         processes.push({ pid: Number(entry), name: `worker ${processes.length}` });
       }
     } catch {
-      // The process has ended since the folder was read.
+      // The process has ended since /proc was listed.
     }
   }
   return processes;

@@ -37,8 +37,8 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // Docker lets every account enter the folder of mounted secrets, so this folder gets the same
-  // rights.
+  // Docker lets every account enter the folder of mounted secrets, so the folder of the test gets
+  // the same rights.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);
   // Replaces names of other containers with addresses on this machine.

@@ -77,7 +77,7 @@ if (offline) {
 }
 
 /**
- * An ordinary account without a clone, an npm cache or settings. The current account if the test
+ * An ordinary account without a clone, an npm cache or settings, or the current account if the test
  * does not run as root.
  */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};

@@ -125,8 +125,8 @@ export async function writeFiles(page: Page, folder: string, fill = (text: strin
 }
 
 /**
- * A person who follows a page. A reader has a folder, a service with its API key, and the
- * environment variables of a shell.
+ * A person who follows a page, with a folder, a service and its API key, and the environment
+ * variables of a shell.
  */
 export interface Reader {
   readonly folder: string;

@@ -78,8 +78,8 @@ function loss(chunkNo: number, lossesBefore: number): string {
 
 /**
  * Returns how many milliseconds passed from a kill until each lost chunk was completed. If several
- * kills hit a chunk, the first kill after which its lease was not renewed counts. Counting an
- * earlier kill can only increase the result.
+ * kills hit a chunk, the first kill after which the lease of the chunk was not renewed is the one
+ * that counts. Counting an earlier kill can only increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

@@ -56,7 +56,7 @@ const cursorOf = async (client: Pick<pg.Client, 'query'>): Promise<string> =>
 const isValid = async (db: Database, since: string): Promise<boolean> =>
   (await findCursorProblem(db, { since, includeRemoved: true })) === null;
 
-/** Returns the name of the partition for the day that is `ahead` days after today (UTC). */
+/** Returns the name of the partition for the date that is `ahead` days after today (UTC). */
 const partition = (ahead: number): string =>
   `changes_${new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 

@@ -135,7 +135,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** Whether the version before the change was also written after the cursor. */
+  /** Whether the version that the change replaced was also written after the cursor. */
   readonly made: boolean;
 }
 

@@ -184,7 +184,7 @@ describe('the lane', () => {
 
     await before.chunk(1);
     expect((await before.finish()).status).toBe('completed');
-    // When the first load ends, the deletion starts, but the load behind it does not.
+    // When the first load ends, the deletion starts, but the load behind the deletion does not.
     expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
     expect((await after.look()).status).toBe('queued');
     await after.chunk(0);

@@ -40,7 +40,7 @@ const page = (
   after: number | null,
 ): Promise<HistoryPage> => readHistory(t.system.reader.db, { environmentId, entity, id }, { limit, after });
 
-/** Returns all changes of a profile, newest first. Reads them in pages of `limit`. */
+/** Returns all changes of a profile, newest first. Reads the changes in pages of `limit`. */
 async function history(environmentId: number, id: string, entity: Entity = 'users', limit = 100) {
   const changes: ProfileChange[] = [];
   let after: number | null = null;

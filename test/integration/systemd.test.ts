@@ -55,14 +55,14 @@ test('each unit stops in order and in time, restarts, and keeps its data', async
   const { drainMs, shutdownMs } = readConfig({});
   const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];
   for (const [name, unit] of units) {
-    // Only the main process may receive the signal. If the database also received the signal, the
-    // database would wait for its clients to disconnect.
+    // Only the main process may receive the signal. If the database server also received the
+    // signal, the server would wait for its clients to disconnect.
     const one = (option: string): string | undefined => valuesOf(unit, option)[0];
     expect([name, one('KillMode'), one('Restart'), one('Type')]).toEqual([name, 'mixed', 'always', 'exec']);
     expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(
       drainMs + shutdownMs + 5_000,
     );
-    // After a wrong setting, the program exits with code 2, which must not cause a restart.
+    // If a setting is invalid, the program exits with code 2, which must not cause a restart.
     expect([one('RestartPreventExitStatus'), one('StartLimitIntervalSec')]).toEqual(['2', '0']);
     expect([one('User'), one('StateDirectory')]).toEqual([user, 'sluice']);
     expect(one('Environment')).toContain('DATA_DIR=/var/lib/sluice');

@@ -56,7 +56,7 @@ test.each(Object.keys(paths) as SdkProduct[])(
         id: file.includes(`"${id}"`) ? id : 'ours',
       }));
     expect(loadedEvents.length).toBeGreaterThan(1);
-    // An event gets the company of its user if its request has no company.
+    // If the request contains no company, the event gets the company of its user.
     const company = expect.toBeOneOf([null, 'northwind']);
     expect(withoutOwnIds(await events())).toEqual(
       withoutOwnIds(loadedEvents).map((event) => (event.company === null ? { ...event, company } : event)),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
-/* Applies load options, and rules for all records, to records of another product. */
+/* Tests that load options, and rules for all records, apply to records of another product. */
 
 const { server } = await openServer({ worker: true });
 

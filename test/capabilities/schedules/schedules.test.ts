@@ -274,8 +274,8 @@ describe('the files of a schedule', () => {
 
   // proves: mirror
   test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
-    // Otherwise, open transactions of other databases could leave it unknown whether the log is
-    // complete.
+    // Otherwise, open transactions of other databases could make it impossible to know whether the
+    // log is complete.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
     expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });

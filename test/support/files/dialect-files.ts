@@ -265,7 +265,7 @@ class DialectWriter {
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }
 
-  /** Returns the value without the characters that the dialect cannot write. */
+  /** Returns the value with `x` in place of the characters that the dialect cannot write. */
   #possible(value: string): string {
     const { quote, escape: mark } = this.#dialect;
     if (quote !== '') return mark === '' ? value.replaceAll(quote, 'x') : value;
@@ -365,7 +365,7 @@ function isValue(cell: Cell): boolean {
   return typeof cell === 'string' && cell !== '';
 }
 
-/** For each code page, the byte of each character. */
+/** For each code page, a map from characters to bytes. */
 const codePages = new Map<string, ReadonlyMap<string, number>>(
   encodings
     .filter((encoding) => !encoding.startsWith('utf'))

@@ -287,7 +287,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
-/** Counts the rows of a load that must be removed once the load has ended. */
+/** Counts the temporary rows of a load, which must be removed once the load has ended. */
 export async function countLeftovers(context: LoadContext, jobId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select (

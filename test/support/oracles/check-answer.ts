@@ -55,8 +55,8 @@ function undocumented({ operationId, responses }: Operation, status: string): st
 }
 
 /**
- * Returns the template that matches the path. If several match, it is the one with the most fixed
- * segments.
+ * Returns the template that matches the path. If several templates match, returns the one with the
+ * most fixed segments.
  */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');

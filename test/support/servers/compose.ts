@@ -65,7 +65,7 @@ export async function exampleVariables(): Promise<Record<string, string>> {
 }
 
 /**
- * Creates the secrets in a folder with the script that users run. Returns the subfolder, which
+ * Runs the script with which users create secrets, in `folder`. Returns the subfolder, which
  * containers mount as /run/secrets.
  */
 export async function makeSecrets(folder: string): Promise<string> {

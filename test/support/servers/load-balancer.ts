@@ -10,7 +10,7 @@ import { waitFor } from '../wait-for.ts';
  */
 interface LoadBalancer {
   readonly url: string;
-  /** Starts to probe a server. Resolves when this server is ready. */
+  /** Starts probing a server. Resolves when this server is ready. */
   add(server: string): Promise<void>;
   /** Returns whether a server, before it ended, reported that it was not ready. */
   saidGoodbye(server: string): boolean;

@@ -49,7 +49,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
-  /** Returns those of the bytes sent by one side that may pass to the other side. */
+  /** Returns the part of one side's bytes that may pass to the other side. */
   const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
     if (silent.has(client)) return bytes.subarray(0, 0);
     if (trap.armed === null) {

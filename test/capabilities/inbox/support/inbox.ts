@@ -28,7 +28,7 @@ export interface Receipt {
   readonly [key: string]: unknown;
 }
 
-/** Drops a file as documented: writes it under a hidden name first, then renames it. */
+/** Drops a file as documented: writes it under a hidden name, then renames it. */
 export async function drop(path: string, content: string | Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = join(dirname(path), `.${basename(path).slice(0, 40).replaceAll('\n', '')}.draft`);

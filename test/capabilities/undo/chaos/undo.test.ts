@@ -5,7 +5,7 @@ import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** A file that changes users of the first file and adds users. */
+/** A file that changes users of the first file and adds other users. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
 /** A file with users of both other files, which is loaded during the undo. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });

@@ -38,7 +38,10 @@ async function take(
   return { ...received, text: storedText };
 }
 
-/** Expects the same refusal if the text arrives byte by byte, and that no stored file remains. */
+/**
+ * Expects that the text is refused in the same way if it arrives byte by byte, and that no stored
+ * file remains.
+ */
 async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
   const problem = async (ends: readonly number[]) => {
     const error = await take(text, hints, ends).catch((reason: unknown) => reason);
