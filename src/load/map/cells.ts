@@ -55,6 +55,8 @@ export const role = {
   automatic: 12,
   property: 13,
   ignored: 14,
+  /** Implied profiles of a rewritten record. See `profilesKey`. */
+  profiles: 15,
 } as const;
 export const fieldCount = role.removed + 1;
 

@@ -42,18 +42,25 @@ export function propertyRole(name: string): number {
 export class JsonMembers {
   readonly #names: KnownNames;
   readonly #innerNames = new KnownNames(propertyRole);
+  readonly #profiles: { readonly names: KnownNames; readonly next: () => RecordCells } | null;
   #kind: number = kind.text;
 
   /**
    * `roleOf` maps a byte string to a role. If the role is negative, the record is left to the
-   * parser.
+   * parser. `profiles` gives the roles in implied profiles, and the cells of the next one. Default:
+   * records have no implied profiles.
    */
-  constructor(roleOf: (name: string) => number = propertyRole) {
+  constructor(
+    roleOf: (name: string) => number = propertyRole,
+    profiles: { readonly roleOf: (name: string) => number; readonly next: () => RecordCells } | null = null,
+  ) {
     this.#names = new KnownNames(roleOf);
+    this.#profiles = profiles && { names: new KnownNames(profiles.roleOf), next: profiles.next };
   }
 
   reset(): void {
     this.#names.reset();
+    this.#profiles?.names.reset();
     this.#innerNames.reset();
   }
 
@@ -123,6 +130,7 @@ export class JsonMembers {
     if (name === null || name.role < 0) return -1;
     const from = skipColon(bytes, names.end);
     if (from === -1) return -1;
+    if (name.role === role.profiles) return this.#impliedProfiles(bytes, from);
     const isMetadata = record !== null && name.role === role.metadata;
     const to = isMetadata ? this.#metadata(record.metadata, bytes, from) : this.#value(bytes, from, 0);
     if (record !== null && name.role < fieldCount) record.fields[name.role] = list.count;
@@ -139,6 +147,23 @@ export class JsonMembers {
     const end = this.#members(list, this.#innerNames, null, bytes, start);
     this.#kind = kind.container;
     return end;
+  }
+
+  /** Finds the cells of implied profiles. Returns the end of their array. */
+  #impliedProfiles(bytes: Buffer, open: number): number {
+    if (this.#profiles === null || bytes[open] !== OPEN_ARRAY) return -1;
+    let at = open;
+    do {
+      const start = at + 1;
+      if (bytes[start] !== OPEN) return -1;
+      const cells = this.#profiles.next();
+      cells.own.bytes = bytes;
+      cells.metadata.bytes = bytes;
+      at = this.#members(cells.own, this.#profiles.names, cells, bytes, start);
+      if (at === -1) return -1;
+      cells.size = 2 * (at - start);
+    } while (bytes[at] === COMMA);
+    return bytes[at] === CLOSE_ARRAY ? at + 1 : -1;
   }
 
   /** Sets `#kind`. Returns the end of the value, or -1 if the parser must read it. */

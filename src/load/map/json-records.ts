@@ -54,7 +54,13 @@ export class JsonRecords {
     this.#isVerbatim = this.#map.size === 0;
     this.#rows = rows;
     this.#writer = new RowWriter(reading.entity, rows);
-    this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walkedRole(name)));
+    const roleOf = (name: string) => (unfitNames.has(name) ? unfit : walkedRole(name));
+    this.#members = reading.isRewritten
+      ? new JsonMembers((name) => (name === profilesKey ? role.profiles : roleOf(name)), {
+          roleOf,
+          next: () => this.#nextProfile(),
+        })
+      : new JsonMembers(roleOf);
     this.#records = new CellFiller((name) => fieldRole(name) ?? role.property);
   }
 
@@ -69,13 +75,14 @@ export class JsonRecords {
    */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
-    if (cells !== null) return this.#writer.write(cells, record);
-    return this.parse(bytes.toString('utf8', start, end), record);
+    if (cells === null) return this.parse(bytes.toString('utf8', start, end), record);
+    return this.#used === 1 ? this.#writer.write(cells, record) : this.#write(record);
   }
 
   /** Returns the cells. Returns `null` if the parser must read the record. */
   walk(bytes: Buffer, start: number, end: number): RecordCells | null {
     const cells = this.#first;
+    this.#used = 1;
     return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
   }
 
@@ -129,6 +136,12 @@ export class JsonRecords {
     const cells = this.#cells[this.#used] ?? new RecordCells();
     this.#cells[this.#used++] = cells;
     cells.reset();
+    return cells;
+  }
+
+  #nextProfile(): RecordCells {
+    const cells = this.#next();
+    cells.flags = UNCOUNTED;
     return cells;
   }
 

@@ -10,6 +10,8 @@ export interface Reading extends ChunkScope {
   readonly entity?: LoadEntity;
   readonly map?: Readonly<Record<string, string>>;
   readonly rows?: Rows;
+  /** For NDJSON: true if records may have implied profiles. */
+  readonly isRewritten?: boolean;
 }
 
 export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
@@ -26,9 +28,9 @@ export function readCsvRows(header: CsvHeader, text: string | Buffer, reading: R
 }
 
 export function readNdjsonRows(text: string | Buffer, reading: Reading = {}): Rows {
-  const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
+  const { entity = 'auto', map = {}, rows = new Rows(), isRewritten = false, ...scope } = reading;
   const bytes = Buffer.from(text);
   rows.reset(scope);
-  Array.from(new NdjsonRows({ entity, map }, rows).read(wholeChunk(bytes), bytes));
+  Array.from(new NdjsonRows({ entity, map, isRewritten }, rows).read(wholeChunk(bytes), bytes));
   return rows;
 }

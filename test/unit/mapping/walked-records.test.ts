@@ -14,10 +14,10 @@ const expectedRows = new Rows();
  * Reads lines with JSON.parse and writes values with JSON.stringify. Where the parser must keep the
  * original text of a value, so does this function.
  */
-function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
+function readParsed(lines: readonly string[], entity: LoadEntity, isRewritten = false): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
-  const jsonRecords = new JsonRecords({ entity, map: {} }, rows);
+  const jsonRecords = new JsonRecords({ entity, map: {}, isRewritten }, rows);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   let start = 0;
   for (const [line, text] of lines.entries()) {
@@ -78,9 +78,9 @@ function resultOf(rows: Rows) {
   };
 }
 
-function isWalked(text: string): boolean {
+function isWalked(text: string, isRewritten = false): boolean {
   const bytes = Buffer.from(text);
-  const records = new JsonRecords({ entity: 'auto', map: {} }, new Rows());
+  const records = new JsonRecords({ entity: 'auto', map: {}, isRewritten }, new Rows());
   return records.walk(bytes, 0, bytes.length) !== null;
 }
 
@@ -285,6 +285,35 @@ it('walked records give the same rows, types, counts and refusals as parsed ones
     ),
     { numRuns: 1_500 },
   );
+});
+
+/** Records of a file of another product, whose last member has the implied profiles. */
+const rewrittenLine = fc
+  .tuple(record, fc.array(record, { maxLength: 3 }), line)
+  .map(([text, profiles, otherLine]) =>
+    profiles.length === 0
+      ? otherLine
+      : `${text.slice(0, -1)},"sluice_profiles":[${profiles.join(',')}]}`.replaceAll('\n', ' '),
+  );
+
+it('walked records with implied profiles give the same rows and refusals as parsed ones', () => {
+  fc.assert(
+    fc.property(fc.array(rewrittenLine, { minLength: 1, maxLength: 6 }), (lines) => {
+      const bytes = Buffer.from(`${lines.join('\n')}\n`);
+      const reading = { entity: 'auto', origin, rows: actualRows, isRewritten: true } as const;
+      expect(resultOf(readNdjsonRows(bytes, reading))).toEqual(resultOf(readParsed(lines, 'auto', true)));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+it('implied profiles are walked only in rewritten files', () => {
+  const event = '"event_type":"track","event_name":"Paid","user_id":"u1"';
+  const profiles =
+    '[{"event_type":"identify_user","user_id":"u1","metadata":{"plan":"pro"}},{"company_id":"c"}]';
+  const text = `{${event},"sluice_profiles":${profiles}}`;
+  expect(isWalked(text, true)).toBe(true);
+  expect(isWalked(text)).toBe(false);
 });
 
 it.each([
