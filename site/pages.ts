@@ -25,11 +25,13 @@ function markdownIn(folder: string, recursive: boolean): string[] {
 }
 
 /**
- * Subjects in this order, with their pages. A page that is missing here follows under Reference.
+ * Subjects in this order, with their pages. A page that is missing here follows its folder, or Reference.
  */
 const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
   Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
   'Load data': [
+    'docs/loads.md',
+    'docs/files.md',
     'docs/how-to/nightly-file.md',
     'docs/how-to/sdks.md',
     'docs/how-to/segment.md',
@@ -37,9 +39,8 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/inbox.md',
     'docs/schedules.md',
     'docs/undo.md',
-    'examples/clients/README.md',
   ],
-  Export: ['docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
+  Export: ['docs/exports.md', 'docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
   Console: ['docs/console/README.md', 'docs/deletion.md', 'docs/personal-data.md'],
   Operate: [
     'docs/operations.md',
@@ -50,8 +51,8 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/notifications.md',
     'SECURITY.md',
   ],
+  'HTTP interface': ['docs/api.md', 'examples/clients/README.md'],
   Reference: [
-    'docs/api.md',
     'docs/errors.md',
     'docs/configuration.md',
     'sql/README.md',
@@ -72,10 +73,7 @@ export interface Section {
 export function sections(): Section[] {
   const placed = new Set(Object.values(pagesBySubject).flat());
   const others = pageFiles.filter((file) => !placed.has(file) && file !== 'docs/README.md');
-  const follow = (title: string) =>
-    others.filter((file) =>
-      file.startsWith('docs/decisions/') ? title === 'Decisions' : title === 'Reference',
-    );
+  const follow = (title: string) => others.filter((file) => subjectOf(file) === title);
   return Object.entries(pagesBySubject)
     .map(([title, files]) => ({
       title,
@@ -85,6 +83,12 @@ export function sections(): Section[] {
       })),
     }))
     .filter(({ pages }) => pages.length > 0);
+}
+
+/** Returns the subject of a page that `pagesBySubject` does not list. */
+function subjectOf(file: string): string {
+  if (file.startsWith('docs/decisions/')) return 'Decisions';
+  return file.startsWith('docs/api/') ? 'HTTP interface' : 'Reference';
 }
 
 function titleOf(file: string): string {

@@ -1,6 +1,6 @@
 /**
- * Generates docs/errors.md, docs/configuration.md and the schemas in docs/schemas from the code.
- * Generates docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
+ * Generates docs/api.md, docs/api, docs/errors.md, docs/configuration.md and docs/schemas from the
+ * code. Generates docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
  * nothing, but fails if a file differs.
  */
 import { readFile, writeFile } from 'node:fs/promises';
@@ -12,12 +12,15 @@ import { OptionTable } from '../src/domain/option-table.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
+import { apiPages } from './api-pages.ts';
+import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
 
 const verify = process.argv.includes('--verify');
 if (!verify) await writeFile(join(packageRoot, 'docs/proofs.md'), proofsPage());
-for (const [name, page] of [
+const pages: readonly (readonly [name: string, page: string])[] = [
+  ...apiPages(await describeApi()),
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
@@ -27,7 +30,8 @@ for (const [name, page] of [
     'schemas/schedules.schema.json',
     `${JSON.stringify(schedulesFileSchema(new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []))), null, 2)}\n`,
   ],
-] as const) {
+];
+for (const [name, page] of pages) {
   const path = join(packageRoot, 'docs', name);
   if (!verify) await writeFile(path, page);
   else if ((await readFile(path, 'utf8').catch(() => '')) !== page) {

@@ -72,7 +72,7 @@ Send 408, 429 and 503 again; the last two say when in \`Retry-After\`.
 
 ## Records that are refused
 
-A refused record does not fail its load, unless all are refused. [Rejects](api.md#rejects) report it.
+A refused record does not fail its load, unless all are refused. [Rejects](loads.md#rejects) report it.
 
 | error_code | meaning |
 |---|---|

@@ -4,7 +4,7 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Products whose export files can be loaded unchanged (docs/api.md, "Presets"). */
+/** Products whose export files can be loaded unchanged (docs/files.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
 export const presetTitles: Readonly<Record<Preset, string>> = {

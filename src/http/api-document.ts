@@ -9,9 +9,9 @@ import { namesTag } from './parameters.ts';
 
 export interface ApiDocument {
   readonly openapi: string;
-  readonly info: object;
+  readonly info: { readonly description: string };
   readonly servers: readonly { readonly url: string }[];
-  readonly tags: readonly { readonly name: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly security: readonly SecurityRequirement[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
@@ -36,14 +36,16 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Answer | Reference>>;
 }
 
-interface Parameter {
+export interface Parameter {
   readonly name: string;
   readonly in: string;
+  readonly required?: boolean;
   readonly description?: string;
+  readonly example?: unknown;
   readonly schema: object;
 }
 
-interface Reference {
+export interface Reference {
   readonly $ref: string;
 }
 
@@ -67,29 +69,86 @@ type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
 
 const info = {
   title: 'sluice',
-  description: `Loads users, companies and events into Postgres: single records, arrays and files of any size.
+  description: `Loads users, companies and events into PostgreSQL: single records, arrays and files of any size.
 
-- Every answer carries \`x-request-id\`. Refusals carry the error record with every problem found; docs/errors.md lists its codes.
-- A trailing slash and doubled slashes are accepted in every path. \`HEAD\` answers like \`GET\`, without the body. A method that a path does not support returns 405 with \`Allow\`; an unknown path returns 404, even without a key.
-- Unknown query parameters are ignored, except where they are options of a load.
+- Every answer has \`x-request-id\`: the caller's own if it is valid, otherwise a new one.
+- A refusal has the error record with every problem of the request, up to 100. docs/errors.md lists the codes.
+- **Paths**: a trailing slash and doubled slashes are accepted. \`HEAD\` answers like \`GET\`, without the body. A method that a path does not support returns 405 with \`Allow\`. An unknown path returns 404, even without a key.
+- **Pages**: send \`limit\` and the \`cursor\` of the page before, from the header \`Link\` or from \`metadata.cursor.after\`. A page has at most 1 MiB, or one item. \`page\` and \`per_page\` are refused.
+- **Repeated requests**: \`Idempotency-Key\` makes a request safe to repeat for 24 hours. The same request gets the first answer again, and another request is refused. The key of a refused request can be used again.
+- Unknown query parameters are ignored, except in loads.
 - Times are ISO 8601 in UTC.`,
   contact: { name: 'The operator of this service' },
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
+const keys = `Send \`Token <API_KEY>\`, \`Bearer <API_KEY>\`, the key alone, or \`Basic\` with the key as user name. \`sluice keys create\` makes a key.
+
+A key sees only its environment: a job of another environment is 404. Each operation names the scope that the key must have:
+
+- \`ingest\`: single records and batches
+- \`browser\`: the same from pages (docs/how-to/sdks.md#a-site), without any other scope
+- \`import\`: uploads and arrays, and changes of loads, schedules, rules, segments, failed inbox files and deliveries
+- \`export\`: exports, their previews and links. Also required to cancel an export, and to change or run its schedule
+- \`read\`: profiles, events, jobs, rejects, lookups, schedules, the inbox and deliveries
+- \`delete\`: deletions, their previews, and the end of suppressions
+
+401: the key is missing, unknown, revoked or expired. 403: it lacks the scope. Only administrators change keys and environments over HTTP: their console sessions began with \`ADMIN_KEY\` or with a link from the command line.`;
+
 export const tags = [
-  { name: 'ingestion', description: 'Single records and batches. Answers are sent once they are committed.' },
-  { name: 'loads', description: 'Files and arrays of any size, loaded by background jobs.' },
-  { name: 'rules', description: 'What records must hold.' },
-  { name: 'deletions', description: 'Deletion of the stored data of users or companies.' },
-  { name: 'exports', description: 'Files of users, companies and events, written by background jobs.' },
-  { name: 'jobs', description: 'Background jobs: progress, results and refused records.' },
-  { name: 'schedules', description: 'Loads and exports that run on a schedule, and the inbox.' },
-  { name: 'notifications', description: 'Subscriptions to the ends of jobs, and deliveries.' },
-  { name: 'reading', description: 'Stored users, companies, events and segments.' },
-  { name: 'lookups', description: 'Items by which exports can be filtered.' },
-  { name: 'keys', description: 'API keys and sessions.' },
-  { name: 'operations', description: 'Health, metrics and settings, for operators.' },
+  {
+    name: 'ingestion',
+    description: `Single records and batches. The answer is sent after the commit. The records of one key take effect in the order in which they arrive at a process.
+
+- **Body**: JSON, plain or gzipped, of any media type. A single record has at most 1 MiB.
+- **IDs** are strings of 1 to 256 bytes. A number becomes the string of its digits.
+- **Properties** keep their JSON type. Undocumented keys outside \`metadata\` are properties too. Null removes a property of a profile.
+- **503**: the record may be stored. Repeat it with an \`event_id\` or an \`Idempotency-Key\`.
+
+SDKs of other products send to the paths that they know: docs/how-to/sdks.md.`,
+  },
+  {
+    name: 'loads',
+    description: `Files and arrays of any size, loaded by background jobs: docs/loads.md. docs/files.md describes the formats.
+
+The loads of an environment take effect in order of acceptance. A request that is interrupted stores nothing.`,
+  },
+  { name: 'rules', description: 'Rules that records must obey: docs/rules.md.' },
+  { name: 'deletions', description: 'Deletion of the stored data of users or companies: docs/deletion.md.' },
+  {
+    name: 'exports',
+    description:
+      'Files of users, companies and events, written by background jobs from one snapshot: docs/exports.md.',
+  },
+  {
+    name: 'jobs',
+    description:
+      'Background jobs: progress, results, plans (docs/loads.md#plans), refused records (docs/loads.md#rejects) and undo (docs/undo.md).',
+  },
+  {
+    name: 'schedules',
+    description:
+      'Loads and exports that run on a schedule (docs/schedules.md), and the inbox (docs/inbox.md).',
+  },
+  {
+    name: 'notifications',
+    description: 'Subscriptions to the ends of jobs, and deliveries: docs/notifications.md.',
+  },
+  {
+    name: 'reading',
+    description:
+      'Stored users, companies, events and segments (docs/segments.md). Most clients resolve the IDs `.` and `..` as parts of a path: find these profiles in the lists.',
+  },
+  {
+    name: 'lookups',
+    description:
+      'Items by which exports can be filtered. The operator defines most of them: docs/definitions.md.',
+  },
+  { name: 'keys', description: 'API keys, and sessions of the console.' },
+  {
+    name: 'operations',
+    description: 'Health, metrics (docs/operations.md) and environments, for operators.',
+  },
   { name: 'documentation', description: 'This document.' },
 ] as const;
 
@@ -106,8 +165,7 @@ function documentFrame() {
           type: 'apiKey',
           in: 'header',
           name: 'Authorization',
-          description:
-            '`Token <API_KEY>`: the word Token, a space, and a key made with `sluice keys create`. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. Each operation names the scope that the key needs.',
+          description: keys,
         },
         metricsToken: {
           type: 'http',

@@ -192,7 +192,7 @@ const batch = (calls: CallSeam | null) =>
     at: 'POST /v1/batch',
     operationId: 'sendBatch',
     summary: 'Send a batch of records',
-    description: `Identifies users and companies and tracks events: at most ${MAX_BATCH_ITEMS} records in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one. All accepted items are committed in one transaction, in order, before the answer is sent.`,
+    description: `Identifies users and companies and tracks events: at most ${MAX_BATCH_ITEMS} records in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one. All accepted items are committed in one transaction, in order, before the answer is sent: the later record wins, also over a newer \`inserted_at\`.`,
     access: 'ingest',
     bodyKind: 'batch',
     headers: bodyHeaders,

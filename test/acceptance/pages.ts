@@ -1,9 +1,8 @@
 /**
  * Reads documentation pages as shell sessions. A code block is a file if the line above it ends
- * with a file name and a colon. Commands are in `sh` blocks, and calls are in tables. The expected
- * response of a call is a status in a comment below the call, or the next block, in which … matches
- * any text. In the API reference, only statuses are compared. Commands that start a service are not
- * run.
+ * with a file name and a colon. Commands are in `sh` blocks. The expected response of a call is a
+ * status in a comment below the call, or the next block, in which … matches any text. Commands that
+ * start a service are not run.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -34,6 +33,9 @@ interface Command {
   readonly printed: readonly string[];
 }
 
+/** Pages that shorten their answers. Only the statuses are compared. */
+const guides: ReadonlySet<string> = new Set(['docs/loads.md', 'docs/exports.md']);
+
 const looksAtJob = /(background_jobs|exports\/jobs)\/|sluice jobs/;
 
 const starts =
@@ -41,10 +43,10 @@ const starts =
 
 export async function readPage(name: string): Promise<Page> {
   const text = await readFile(join(root, name), 'utf8');
-  const compared = name === 'docs/api.md' ? [] : undefined;
-  const all = [
-    ...text.matchAll(/^```sh\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?|^\| [A-Z]+ \/[^\n]*/gms),
-  ].flatMap(([row, block, printed]) => (block === undefined ? readRow(row) : readBlock(block, printed)));
+  const compared = guides.has(name) ? [] : undefined;
+  const all = [...text.matchAll(/^```sh\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?/gms)].flatMap(
+    ([, block = '', printed]) => readBlock(block, printed),
+  );
   const started = all.flatMap((command) => starts.exec(command.text)?.[1]?.trim().split(' ') ?? []);
   return {
     name,
@@ -60,6 +62,24 @@ export async function readPage(name: string): Promise<Page> {
       started.filter((each) => each !== '').map((each) => each.split('=') as [string, string]),
     ),
   };
+}
+
+/**
+ * Reads the pages of the API reference as one. A call may have any of the answers of its chapter.
+ * The service may lack the job, the segment or the session that the example has.
+ */
+export async function readReference(names: readonly string[]): Promise<Page> {
+  const overview = await readPage('docs/api.md');
+  const texts = await Promise.all(names.map((name) => readFile(join(root, name), 'utf8')));
+  const commands = texts.flatMap((text) =>
+    text.split(/^## /m).flatMap((chapter) => {
+      const [, command] = /^```sh\n(.*)\n```$/m.exec(chapter) ?? [];
+      if (command === undefined) return [];
+      const answers = Array.from(chapter.matchAll(/^\*\*(\d{3})\*\*/gm), ([, status = '']) => status);
+      return [{ text: command, statuses: [...answers, '403', '404'], answer: [], printed: [] }];
+    }),
+  );
+  return { ...overview, commands: [...overview.commands, ...commands] };
 }
 
 function readBlock(block: string, printed = ''): Command[] {
@@ -79,14 +99,6 @@ function readBlock(block: string, printed = ''): Command[] {
   const last = commands.pop();
   const shown = printed.split('\n').filter((line) => line !== '' && line !== '…');
   return last === undefined ? [] : [...commands, { ...last, printed: shown }];
-}
-
-function readRow(row: string): Command[] {
-  const [, , call = '', answer = ''] = row.split(/(?<!\\)\|/);
-  const text = /`(curl .*?)`/.exec(call)?.[1];
-  return text === undefined
-    ? []
-    : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [], answer: [], printed: [] }];
 }
 
 /** Removes blanks, and replaces job ids and times with …, because they differ in each run. */

@@ -23,13 +23,17 @@ test.each(pages)('every link on %s has a target', (page) => {
   expect(linksOf(page).filter((link) => !leadsSomewhere(page, link))).toEqual([]);
 });
 
-test('docs/api.md has every route', async () => {
+test('docs/api.md and the page of its tag have every route', async () => {
   const { paths } = await describeApi();
-  const reference = read('docs/api.md');
-  const lastWords = Object.keys(paths).map(
-    (path) => path.split('/').findLast((part) => !part.startsWith('{')) ?? '',
+  const overview = read('docs/api.md');
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { tags = [] }]) => {
+      const route = `\`${method.toUpperCase()} ${path}\``;
+      return { route, isThere: overview.includes(route) && read(`docs/api/${tags[0]}.md`).includes(route) };
+    }),
   );
-  expect(lastWords.filter((word) => !reference.includes(word))).toEqual([]);
+  expect(routes.length).toBeGreaterThan(40);
+  expect(routes.filter((each) => !each.isThere)).toEqual([]);
 });
 
 interface Alert {
@@ -81,6 +85,7 @@ test('every page is in the navigation of the site exactly once', () => {
     'Export',
     'Console',
     'Operate',
+    'HTTP interface',
     'Reference',
     'Decisions',
   ]);

@@ -96,13 +96,12 @@ function taking(names: string, paths: string, example: SdkProduct, strict: SdkPr
 function productRoute([at, product, adds = {}]: ProductRoute): Route {
   const [first, second = first] = [product].flat() as [SdkProduct, SdkProduct?];
   const names = [...new Set([first, second])].map((preset) => presetTitles[preset]).join(' or ');
-  const path = at.replace(/^\w+ /, '');
   const choose = (envelope: Members): SdkProduct => (Array.isArray(envelope['events']) ? second : first);
   return directRoute(
     {
       at,
       operationId: first + at.replace(/\d/g, '').replace(/(?:^| |\/)+(.)(\w*)/g, capitalised),
-      ...taking(names, `\`${path}\` as ${names} would`, first, second, at.startsWith('GET')),
+      ...taking(names, `as ${names} would`, first, second, at.startsWith('GET')),
     },
     (system) => (request, reply) => takeCalls(system, choose, adds, request, reply),
   );
