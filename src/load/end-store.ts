@@ -74,14 +74,16 @@ async function end(
   const ended = await updateWhere(db, 'loads', { loadId })
     .set({ ...to, ...ends })
     .where('status', 'in', from)
-    .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))
-    .returning(sql<Date>`now()`.as('at'))
+    .returning(camel('load_id', 'job_id', 'request_id', 'environment_id', 'failure_message'))
+    .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
   // The last chunk may have committed in the meantime and added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
+
+export type StoppedLoad = NonNullable<Awaited<ReturnType<typeof end>>>;
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 

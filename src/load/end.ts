@@ -18,23 +18,23 @@ import { claimJobAction } from '../tasks/idempotency.ts';
 import { findLaneHead, idleLanes, startDeletion } from '../tasks/lane-store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { cancelLoad as markCancelled, failLoad as markFailed } from './end-store.ts';
+import { cancelLoad as markCancelled, failLoad as markFailed, type StoppedLoad } from './end-store.ts';
 import { findExpiredHolds } from './held-store.ts';
 import { countRejects, readLoadEnd, requireLoad } from './read-store.ts';
 import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
-import { secretOf } from './seam.ts';
+import { hooksFor, secretOf } from './seam.ts';
 import { releaseFile, startLoad } from './store.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
+type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
 /** Fails a running load. Rows that it has written remain. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
-    return load && { ...load, ...(await recordLoadEnd(context, db, load.environmentId, load.jobId)) };
+    return load && { ...load, ...(await recordStop(context, db, load)) };
   });
   if (ended === null) return;
   context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failureMessage}`);
@@ -59,7 +59,7 @@ export async function cancelLoad(
     if (before !== null) return { cancelledAt: before, end: null };
     const cancelled = await markCancelled(db, environmentId, jobId, by);
     if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), end: null };
-    return { cancelledAt: cancelled.at, end: await recordLoadEnd(context, db, environmentId, jobId) };
+    return { cancelledAt: cancelled.at, end: await recordStop(context, db, cancelled) };
   });
   if (end === null) return cancelledAt;
   context.log.info({ job_id: jobId }, 'load cancelled');
@@ -112,6 +112,19 @@ export async function afterCompletion(
 ): Promise<void> {
   context.log.info({ ...taskFields(claim), ...tally }, 'load completed');
   await afterEnd(context, claim.environmentId, end);
+}
+
+/** Records that a load failed or was cancelled, after the hooks of its options have run. */
+async function recordStop(
+  context: Ending,
+  db: Database,
+  { loadId, environmentId, jobId, source }: StoppedLoad,
+): Promise<LoadEnd> {
+  const due: DueTask[] = [];
+  for (const hooks of hooksFor(context.loads, source))
+    due.push(...((await hooks.stopped?.({ db, records: context.records }, loadId)) ?? []));
+  const end = await recordLoadEnd(context, db, environmentId, jobId);
+  return { ...end, due: [...due, ...end.due] };
 }
 
 /** Reports to capabilities that a load ended or is held, in the same transaction. See `JobSeam`. */

@@ -7,7 +7,7 @@ import type { ChunkRange, LoadOptions, LoadType, Tally } from '../domain/load.ts
 import { keyOf } from '../domain/option-table.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { OptionSeam } from '../domain/source-option.ts';
-import type { TaskClaim } from '../domain/task.ts';
+import type { DueTask, TaskClaim } from '../domain/task.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { JudgeContext, JudgeSeam } from '../ingest/judge-seam.ts';
 import type { Database } from '../postgres/database.ts';
@@ -27,6 +27,16 @@ export interface LoadHooks {
   /** Checks the load. If it throws, the received file is discarded. @throws InputError */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
+  /**
+   * Runs in the transaction that fails or cancels the load. No chunk can commit any more. Pass the
+   * returned tasks to `notifyQueue` after the commit.
+   */
+  stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
+}
+
+export interface StopContext {
+  readonly db: Database;
+  readonly records: RecordSeam | null;
 }
 
 /** Hooks at the end of a load. The hashes of the chunks' keys are kept until then. */
