@@ -9,15 +9,32 @@ import { withWorkers } from '../cli/workers.ts';
 import type { System } from '../context.ts';
 import { renderJobListItem } from '../http/render.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
-import { type Load, requireLoad } from './read-store.ts';
+import { type Load, readShown, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
-export function followLoad({ db }: System, followed: Followed, progress: Progress): Promise<Load> {
-  return follow(followed, {
-    look: () => requireLoad({ db }, followed.environmentId, followed.jobId),
-    show: (load) => showLoad(progress, load),
-    whenGone: `Job ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
+/** Follows a load to its end, and waits for the work of capabilities that remains then. */
+export async function followLoad(
+  { db, loads }: Pick<System, 'db' | 'loads'>,
+  followed: Followed,
+  progress: Progress,
+): Promise<Load> {
+  const { environmentId, jobId } = followed;
+  const whenGone = `Job ${jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`;
+  const load = await follow(followed, {
+    look: () => requireLoad({ db }, environmentId, jobId),
+    show: (seen) => showLoad(progress, seen),
+    whenGone,
   }).finally(() => progress.end());
+  if (load.endedAt === null) return load;
+  const { endedAt } = load;
+  await follow(followed, {
+    look: async () => ({
+      endedAt: (await readShown({ db, loads }, environmentId, load)).isOpen ? null : endedAt,
+    }),
+    show: () => undefined,
+    whenGone,
+  });
+  return load;
 }
 
 export function describeHold({ jobId, held }: Load): string {

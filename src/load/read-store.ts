@@ -257,6 +257,8 @@ export async function readShown(
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
     /** True if something that the caller requested was not done. */
     isPartial: applicable.some((field) => field.isPartial?.(values[field.name])),
+    /** True if work on the load remains after its end. */
+    isOpen: applicable.some((field) => field.isOpen?.(values[field.name])),
   };
 }
 export type Shown = Awaited<ReturnType<typeof readShown>>;

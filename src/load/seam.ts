@@ -116,6 +116,8 @@ export interface LoadField {
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something that the caller requested was not done. */
   isPartial?(value: unknown): boolean;
+  /** True if work on the load remains after its end. Commands and runs of loads wait for it. */
+  isOpen?(value: unknown): boolean;
 }
 
 interface FieldLoad {

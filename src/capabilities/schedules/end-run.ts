@@ -1,4 +1,5 @@
 import { nextOf, walkPages } from '../../base/pages.ts';
+import { summaries } from '../../base/wording.ts';
 import { addressesFor } from '../../domain/job.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
@@ -88,17 +89,18 @@ async function readEnds(
       const job = jobs.find(({ jobId }) => jobId === item.jobId);
       if (job === undefined) return { item, problem: gone, rejects: 0 };
       if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
-      const rejects =
-        'tally' in job && item.isNew
-          ? job.tally.rejected + Number((await readShown(context, environmentId, job)).isPartial)
-          : 0;
+      const shown = 'tally' in job ? await readShown(context, environmentId, job) : null;
+      if (shown?.isOpen === true) return null;
+      const rejects = 'tally' in job && item.isNew ? job.tally.rejected + Number(shown?.isPartial) : 0;
       if (job.status === 'completed') return { item, problem: null, rejects };
-      const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
-      return { item, problem, rejects: 0 };
+      const { code, message } = job.failure ?? cancelled;
+      const remarks = summaries(shown?.fields ?? {}).map(([, summary]) => `; ${summary}`);
+      return { item, problem: { code, message: message + remarks.join('') }, rejects: 0 };
     }),
   );
 }
 
+const cancelled = { code: 'job_cancelled', message: 'the job was cancelled' };
 const gone = { code: 'job_gone', message: 'there is no record of the job any more' };
 
 function sumUp(ends: readonly ItemEnd[]): RunEnd {
