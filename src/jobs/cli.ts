@@ -15,6 +15,7 @@ import type { ListedJob } from '../domain/job.ts';
 import { loadStatuses } from '../domain/load.ts';
 import { followExport } from '../export/cli.ts';
 import { renderJobListItem, renderListedJob } from '../http/render.ts';
+import { isLoadTakenBack } from '../load/end-store.ts';
 import { followLoad, queueLoad, queues } from '../load/follow.ts';
 import { apply, plan, release } from '../load/plans/cli.ts';
 import { rejects } from '../load/rejects/cli.ts';
@@ -112,13 +113,17 @@ const cancel = defineCommand({
       await requireJob(system, environmentId, argument),
       { by: { kind: 'command_line', name: null } },
     );
-    const stays =
-      job.kind === 'load' && job.held?.decidedAt == null
-        ? `${formatCount(job.tally.read)} of ${plural(job.totalRows, 'row')} had been done and stay.`
-        : 'nothing of it stays.';
-    printDone(call, renderJobListItem(job, baseUrl), `Cancelled; ${stays}`);
+    const rest = await describeRest(system, environmentId, job);
+    printDone(call, renderJobListItem(job, baseUrl), `Cancelled; ${rest}`);
   },
 });
+
+async function describeRest({ db, loads }: System, environmentId: number, job: Job): Promise<string> {
+  if (job.kind !== 'load' || job.held?.decidedAt != null) return 'nothing of it stays.';
+  const isTakenBack = await isLoadTakenBack(db, loads, environmentId, job.jobId);
+  const rest = isTakenBack ? 'are being undone' : 'stay';
+  return `${formatCount(job.tally.read)} of ${plural(job.totalRows, 'row')} had been done and ${rest}.`;
+}
 
 const retry = defineCommand({
   name: 'retry',

@@ -19,6 +19,7 @@ import type { OptionTable } from '../domain/option-table.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { acceptLoad } from './accept.ts';
+import { isLoadTakenBack } from './end-store.ts';
 import { describeHold, followLoad } from './follow.ts';
 import { printPlan } from './plans/cli.ts';
 import { type ShownPlan, showPlan } from './plans/plans.ts';
@@ -149,14 +150,17 @@ function loadOptions(options: ImportOptions): LoadOptions {
 async function remarkOn(
   load: Load,
   created: boolean,
-  { system }: ImportSession,
+  { system, environmentId }: ImportSession,
   workers: Workers | null,
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
   // The messages of these failures say how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
-  if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
+  if (load.status === 'failed')
+    return (await isLoadTakenBack(system.db, system.loads, environmentId, load.jobId))
+      ? 'Once the cause is removed, import the file again: what this job wrote is undone.'
+      : `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
   if (load.status === 'held') return describeHold(load);
   if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {
