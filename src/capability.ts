@@ -1,4 +1,5 @@
 import type { SandboxTasks } from './base/sandbox/sandbox.ts';
+import type { DeclaredSection } from './cli/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { OptionTable } from './domain/option-table.ts';
@@ -41,6 +42,8 @@ export interface Capability {
   readonly preflight?: Preflight;
   /** `options` are the options that loads may have. */
   readonly routes?: (options: OptionTable) => Promise<TaggedRoutes>;
+  /** What a file declares of an environment. */
+  readonly declares?: () => Promise<DeclaredSection>;
   /** Commands by the word after `sluice`. A word of the core gets a further subcommand. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

@@ -63,6 +63,17 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
   await db.insertInto('properties').values(rows).execute();
 }
 
+/**
+ * Locks an environment until the transaction ends, so that changes of its settings follow one
+ * another. Loads and records do not wait for it.
+ */
+export async function lockEnvironment(db: Database, environmentId: number): Promise<void> {
+  await selectWhere(db, 'environments', { environmentId })
+    .select('environment_id')
+    .forNoKeyUpdate()
+    .executeTakeFirstOrThrow();
+}
+
 /** Reads the secret of an environment. The secret never changes. */
 export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
   const { record_key } = await selectWhere(db, 'environments', { environmentId })

@@ -35,17 +35,36 @@ export function applyDefinitions(
   { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
 ): Promise<Applied> {
   return db.transaction().execute(async (transaction) => {
-    await lockDefinitions(transaction, environmentId);
-    const stored = await readAll(transaction, environmentId);
-    const fileKeys = new Set(definitions.segments.map(({ key }) => key));
-    const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || fileKeys.has(key));
-    const changes = compare(withoutIds({ ...stored, segments }), definitions);
-    const blockedBy = force ? [] : protectedAmong(segments, changes.segments.removed);
-    if (!dryRun && blockedBy.length === 0) {
-      for (const kind of kinds) await write(transaction, environmentId, kind, changes);
-    }
-    return { changes, blockedBy };
+    const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true });
+    const blockedBy = force ? [] : plan.blockedBy;
+    if (!dryRun && blockedBy.length === 0) await plan.write();
+    return { changes: plan.changes, blockedBy };
   });
+}
+
+/**
+ * Compares the definitions with what is stored, and locks the stored ones until the transaction
+ * ends. Without `prune`, items that are not in `definitions` are kept.
+ */
+export async function planDefinitions(
+  transaction: Database,
+  environmentId: number,
+  definitions: Definitions,
+  { prune }: { readonly prune: boolean },
+): Promise<Applied & { write(): Promise<void> }> {
+  await lockDefinitions(transaction, environmentId);
+  const stored = await readAll(transaction, environmentId);
+  const fileKeys = new Set(definitions.segments.map(({ key }) => key));
+  const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || fileKeys.has(key));
+  const compared = compare(withoutIds({ ...stored, segments }), definitions);
+  const changes = prune ? compared : keepItems(compared);
+  return {
+    changes,
+    blockedBy: protectedAmong(segments, changes.segments.removed),
+    async write() {
+      for (const kind of kinds) await write(transaction, environmentId, kind, changes);
+    },
+  };
 }
 
 function compare(stored: Definitions, definitions: Definitions): DefinitionChanges {
@@ -53,6 +72,14 @@ function compare(stored: Definitions, definitions: Definitions): DefinitionChang
     kind,
     compareItems<{ readonly key: string }>(stored[kind], definitions[kind]),
   ]);
+  return Object.fromEntries(entries) as DefinitionChanges;
+}
+
+function keepItems(changes: DefinitionChanges): DefinitionChanges {
+  const entries = kinds.map((kind) => {
+    const { removed: kept, unchanged } = changes[kind];
+    return [kind, { ...changes[kind], removed: [], unchanged: unchanged + kept.length }];
+  });
   return Object.fromEntries(entries) as DefinitionChanges;
 }
 
@@ -84,6 +111,7 @@ interface Changes<Item> {
 }
 
 interface ChangedItem<Item> {
+  readonly before: Item;
   readonly item: Item;
   readonly fields: readonly string[];
 }
@@ -101,7 +129,7 @@ function compareItems<Item extends { readonly key: string }>(
     if (before === undefined) added.push(item);
     else {
       const fields = changedFields(before, item);
-      if (fields.length > 0) changed.push({ item, fields });
+      if (fields.length > 0) changed.push({ before, item, fields });
     }
   }
   const unchanged = items.length - added.length - changed.length;

@@ -186,7 +186,7 @@ const definitionsSchema = objectOf(
   },
 );
 
-const definitionsFile: OperatorFile<typeof definitionsSchema> = {
+export const definitionsFile: OperatorFile<typeof definitionsSchema> = {
   schema: definitionsSchema,
   emptyCure: 'a file without items is written `segments: []`',
   check(root) {

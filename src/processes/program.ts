@@ -114,7 +114,7 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
  * a mistake), adds all subcommands.
  */
 export async function createProgram(
-  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter' | 'optionTable'>,
+  caller: Pick<Cli, 'processEnv' | 'fromDotEnv' | 'terminal' | 'entry'>,
   words: readonly string[],
 ): Promise<Command> {
   const cli: Cli = {
@@ -125,6 +125,10 @@ export async function createProgram(
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     optionTable,
+    declaredSections: async () => [
+      (await import('../lookups/definitions-section.ts')).definitionsSection,
+      ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),
+    ],
   };
   const program = new Command('sluice');
   program

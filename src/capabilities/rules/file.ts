@@ -105,7 +105,7 @@ const rulesSchema = objectOf('a rules file', 'What the records of one environmen
   ),
 });
 
-const rulesFile: OperatorFile<typeof rulesSchema> = {
+export const rulesFile: OperatorFile<typeof rulesSchema> = {
   schema: rulesSchema,
   emptyCure: 'a file without rules is written `users: {}`',
   check(root) {

@@ -61,6 +61,7 @@ export const rules: Capability = {
     return names.length === 0 ? null : missingKey(names);
   },
   routes: async () => ({ rules: (await import('./http.ts')).rulesRoutes }),
+  declares: async () => (await import('./section.ts')).rulesSection,
   commands: { rules: async () => (await import('./cli.ts')).rules },
 };
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
+import { lockEnvironment } from '../../access/environment-store.ts';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import { camel } from '../../postgres/columns.ts';
 import { countOf, type Database, findValue, rowsOf, selectWhere } from '../../postgres/database.ts';
@@ -48,26 +49,39 @@ export async function applyRules(
   appliedBy: string | null,
 ): Promise<AppliedRules> {
   const applied = await db.transaction().execute(async (transaction) => {
-    await rowsOf(
-      transaction,
-    )`select 1 from environments where environment_id = ${environmentId} for no key update`;
+    await lockEnvironment(transaction, environmentId);
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
-    await beginUse(transaction, environmentId, RULES_USE);
-    if (personalActionsOf(document).length > 0) await beginUse(transaction, environmentId, PERSONAL_USE);
-    return transaction
-      .insertInto('rules')
-      .values({
-        environment_id: environmentId,
-        version: (before?.version ?? 0) + 1,
-        document: JSON.stringify(document),
-        applied_by: appliedBy,
-      })
-      .returning(columns)
-      .executeTakeFirstOrThrow();
+    return insertRules(transaction, environmentId, document, { before, appliedBy });
   });
-  if (applied.version === 1) await writersKnow(db, new AbortController().signal);
+  await rulesCommitted(db, applied);
   return applied;
+}
+
+/** Stores the version that follows `before`. Call `rulesCommitted` after the commit. */
+export async function insertRules(
+  transaction: Database,
+  environmentId: number,
+  document: RulesDocument,
+  { before, appliedBy }: { readonly before: AppliedRules | null; readonly appliedBy: string | null },
+): Promise<AppliedRules> {
+  await beginUse(transaction, environmentId, RULES_USE);
+  if (personalActionsOf(document).length > 0) await beginUse(transaction, environmentId, PERSONAL_USE);
+  return transaction
+    .insertInto('rules')
+    .values({
+      environment_id: environmentId,
+      version: (before?.version ?? 0) + 1,
+      document: JSON.stringify(document),
+      applied_by: appliedBy,
+    })
+    .returning(columns)
+    .executeTakeFirstOrThrow();
+}
+
+/** After the first version, waits until all writers know that the environment has rules. */
+export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {
+  if (version === 1) await writersKnow(db, new AbortController().signal);
 }
 
 /**

@@ -66,6 +66,7 @@ const cli = {
   requireEnvironment: async () => Promise.reject(new Error('this command has none')),
   figures: async () => [],
   rewriter: null,
+  declaredSections: async () => [],
   optionTable: new OptionTable([]),
 };
 workCommand(silentMs)(program, cli);

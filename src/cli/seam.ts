@@ -1,0 +1,60 @@
+import type { Static, TSchema } from 'typebox';
+import type { Config } from '../base/config.ts';
+import type { FieldChange } from '../base/difference.ts';
+import type { OperatorFile } from '../base/operator-file/read.ts';
+import type { OptionTable } from '../domain/option-table.ts';
+import type { Database } from '../postgres/database.ts';
+
+/**
+ * A part of an environment that a file declares, such as its definitions. The section checks its
+ * member of the file, compares it with what is stored, and stores it.
+ */
+export interface DeclaredSection<S extends TSchema = TSchema> {
+  /** Name of the member. It has the form of the file that the section's own command takes. */
+  readonly name: string;
+  /** Returns the reader of the member. It reports everything that can be known without a database. */
+  reader(of: Declaration): Promise<OperatorFile<S>>;
+  /**
+   * Compares the member with what is stored, and writes nothing. Call it in the transaction of
+   * `write`, after `lockEnvironment`. Throws an error for people if the changes are not allowed.
+   */
+  plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
+}
+
+/** The environment for which a member is read, and the settings of this process. */
+export interface Declaration {
+  readonly environment: string;
+  readonly config: Config;
+  readonly processEnv: Readonly<Record<string, string | undefined>>;
+  readonly optionTable: OptionTable;
+}
+
+/** Id of an environment that does not exist yet. Nothing is stored for it. */
+export const NO_ENVIRONMENT = 0;
+
+export interface PlanOptions {
+  /** True if items that the member lacks are removed. */
+  readonly prune: boolean;
+}
+
+export interface SectionPlan {
+  /** In the order in which people read them. Contains no secret. */
+  readonly changes: readonly ItemChange[];
+  /** Makes the changes. */
+  write(): Promise<void>;
+  /** Called after the commit, if there were changes. */
+  readonly afterCommit?: (db: Database) => Promise<void>;
+}
+
+export interface ItemChange {
+  readonly action: 'add' | 'change' | 'remove';
+  /** Name of the item within its section. */
+  readonly item: string;
+  /** Fields of a change. Empty for other actions. */
+  readonly fields: readonly FieldChange[];
+}
+
+/** Forgets the type of the member, so that sections of all types can be in one list. */
+export function defineSection<S extends TSchema>(section: DeclaredSection<S>): DeclaredSection {
+  return section as unknown as DeclaredSection;
+}
