@@ -8,6 +8,7 @@ import { StoredFileWriter } from '../../../src/export/write/attempt-files.ts';
 import { ParquetFile } from '../../../src/export/write/parquet.ts';
 import type { FileFacts } from '../../../src/export/write/split-files.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
+import { runs } from '../../support/runs.ts';
 import { mayHold } from './support/lake-filter.ts';
 
 const request = { includeRemoved: false } as const;
@@ -142,6 +143,6 @@ test('a file of the lake with any changed byte is reported as damaged', async ()
       lakeFile.bytes[place] = (lakeFile.bytes[place] as number) ^ 0x55;
       await expect(textIn(lakeFile)).rejects.toThrow(LostLakeFile);
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });

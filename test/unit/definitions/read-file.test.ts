@@ -6,6 +6,7 @@ import { MAX_OPERATOR_FILE_BYTES, MAX_OPERATOR_FILE_ITEMS } from '../../../src/b
 import { MAX_OPERATOR_FILE_PROBLEMS } from '../../../src/base/operator-file/source.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
+import { runs } from '../../support/runs.ts';
 
 const readText = (text: string) => readDefinitionsFile(Buffer.from(text));
 
@@ -251,7 +252,7 @@ describe('a hostile file', () => {
           expect([line >= 1 && line <= lines, column >= 1, message.length > 5]).toEqual([true, true, true]);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

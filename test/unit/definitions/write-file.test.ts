@@ -4,6 +4,7 @@ import { withoutHidden } from '../../../src/base/wording.ts';
 import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../../../src/lookups/definitions.ts';
+import { runs } from '../../support/runs.ts';
 
 /** Strings that YAML would read as other values if the strings were not quoted. */
 const tricky = [
@@ -121,6 +122,6 @@ test.each(fileFormats)('any definitions written as %s are read back unchanged', 
       // Compares both values as JSON, because JSON is what is stored. In JSON, -0 is 0.
       expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });

@@ -8,6 +8,7 @@ import {
   resemblesIsoDate,
   widen,
 } from '../../../src/domain/data-type.ts';
+import { runs } from '../../support/runs.ts';
 
 it.each<[unknown, DataType | null]>([
   [1, 'numeric'],
@@ -79,7 +80,7 @@ describe('an ISO date', () => {
         const exists = date.getUTCFullYear() === y && date.getUTCMonth() === m - 1 && date.getUTCDate() === d;
         expect(isIsoDate(`${pad(y, 4)}-${pad(m)}-${pad(d)}`)).toBe(exists);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 

@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { defuse, undoDefuse } from '../../../src/base/formula.ts';
 import { hazardousText } from '../../support/files/formulas.ts';
+import { runs } from '../../support/runs.ts';
 
 test('any defused cell is restored exactly', () => {
   fc.assert(
     fc.property(hazardousText, (cell) => {
       expect(undoDefuse(defuse(cell))).toBe(cell);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 
@@ -17,7 +18,7 @@ test('a defused cell never begins as a formula of a spreadsheet', () => {
     fc.property(hazardousText, (cell) => {
       expect(defuse(cell)).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?!([0-9.eE+-]*)$)/);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { plainMarks } from '../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
+import { runs } from '../../support/runs.ts';
 import { type FedRecord, feedScanner } from './feed-scanner.ts';
 
 const noLimit = 1_000_000;
@@ -81,7 +82,7 @@ it('any text has exactly its well-formed records accepted, for any limit and spl
       expect(scan(text, maxBytes, ends)).toEqual(records);
       expect(scan(text, maxBytes, everyByte(text))).toEqual(records);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -108,7 +109,7 @@ it('no line from inside a quoted cell is accepted behind a faulty quote', () => 
       for (const row of accepted)
         expect(originals, JSON.stringify(faulty)).toContain(faulty.slice(row.start, row.contentEnd));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

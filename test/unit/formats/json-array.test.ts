@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { InputError } from '../../../src/base/errors.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../../../src/formats/json-document.ts';
+import { runs } from '../../support/runs.ts';
 import { bytewise, collect, inPieces } from './in-pieces.ts';
 
 async function convert(
@@ -59,7 +60,7 @@ it('every element becomes one line, for any layout, envelope and split', async (
         ),
       ).toBe(lines);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 
@@ -83,7 +84,7 @@ it('arrays are accepted exactly if JSON.parse accepts them', async () => {
       expect(isAccepted, body).toBe(isJsonArray(body));
       if (isAccepted) acceptedCount++;
     }),
-    { numRuns: 8_000 },
+    { numRuns: runs(8_000) },
   );
   expect(acceptedCount).toBeGreaterThan(1000);
 });

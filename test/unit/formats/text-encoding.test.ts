@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodingOfLabel, findEncoding, TextReader, toUtf8 } from '../../../src/formats/text-encoding.ts';
+import { runs } from '../../support/runs.ts';
 import { bytewise, collect, inPieces } from './in-pieces.ts';
 
 function utf16(text: string, bigEndian: boolean): Buffer {
@@ -141,7 +142,7 @@ describe('text encoding', () => {
           const text = Buffer.from(converted.filter((byte) => byte !== 0xff)).toString();
           expect(text).toBe(reference.replace(noText, ''));
         }),
-        { numRuns: 500 },
+        { numRuns: runs(500) },
       );
     }
   });

@@ -4,6 +4,7 @@ import { InputError } from '../../../src/base/errors.ts';
 import { openWorkbook } from '../../../src/formats/workbook.ts';
 import { ZipArchive } from '../../../src/formats/zip.ts';
 import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/files/workbook-file.ts';
+import { runs } from '../../support/runs.ts';
 import { collect, wholeFile } from './in-pieces.ts';
 
 async function readBook(bytes: Buffer, sheetName?: string) {
@@ -259,7 +260,7 @@ describe('a damaged or hostile workbook', () => {
           notes: [],
         });
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -286,7 +287,7 @@ describe('a damaged or hostile workbook', () => {
           expect((await readBook(ofRows(xml.join('')))).text).toBe(lines.join(''));
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

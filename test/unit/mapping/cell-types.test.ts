@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type CellType, cellTypes, readCellType } from '../../../src/domain/cell-type.ts';
 import { isIsoDate } from '../../../src/domain/data-type.ts';
 import { readTyped, typesOf } from '../../../src/load/map/cell-types.ts';
+import { runs } from '../../support/runs.ts';
 
 const readCell = (type: CellType, text: string): string | null => {
   const cell = readTyped(type, text, 'Column');
@@ -83,7 +84,7 @@ test('an accepted date is an ISO date, and an accepted number is JSON', () => {
       if (type.endsWith('first') || type === 'date') expect(isIsoDate(value)).toBe(true);
       else JSON.parse(value);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 

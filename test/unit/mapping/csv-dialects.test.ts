@@ -4,6 +4,7 @@ import { type CsvDialect, type CsvForm, marksOf } from '../../../src/formats/csv
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { rewriteChunk } from '../../../src/load/receive/rewrite-csv.ts';
+import { runs } from '../../support/runs.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';
 import { bytewise } from '../formats/in-pieces.ts';
 import { readCopyText } from './copy-text.ts';
@@ -76,7 +77,7 @@ describe('a CSV in any dialect', () => {
           expect(records).toBeLessThanOrEqual(count);
         else expect(records).toBe(count);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

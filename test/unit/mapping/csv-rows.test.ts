@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { RejectCode } from '../../../src/domain/reject.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
 import { readCsvRows } from './read-rows.ts';
 
@@ -172,7 +173,7 @@ it('every record gives the row that csv-parse and JSON.stringify would give', ()
         readNaively(columns, delimiter, text),
       );
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 

@@ -5,6 +5,7 @@ import { recordKinds } from '../../../src/domain/entity.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { splitUrl } from '../../../src/load/map/event-checks.ts';
 import type { Rows } from '../../../src/load/map/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { openCsv } from '../formats/open-csv.ts';
 import { copiedFields, readCopyText } from './copy-text.ts';
 import { type Reading, readCsvRows, readNdjsonRows } from './read-rows.ts';
@@ -293,7 +294,7 @@ test('records of all kinds give the same rows from CSV and from NDJSON', () => {
         expect(outcomeOf(readCsv(csv))).toEqual(outcomeOf(readNdjson(objects)));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Reject } from '../../../src/domain/reject.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
 import { readNdjsonRows } from './read-rows.ts';
 
@@ -151,7 +152,7 @@ describe('rows of NDJSON', () => {
           mergeRows(expectedRows.flatMap(({ company }) => (company === null ? [] : [company]))),
         );
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     );
   });
 

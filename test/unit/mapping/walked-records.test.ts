@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { type LoadEntity, propertyEntities } from '../../../src/domain/entity.ts';
 import { JsonRecords } from '../../../src/load/map/json-records.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { copiedFields } from './copy-text.ts';
 import { readNdjsonRows, wholeChunk } from './read-rows.ts';
 
@@ -283,7 +284,7 @@ it('walked records give the same rows, types, counts and refusals as parsed ones
         );
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: runs(1_500) },
   );
 });
 
@@ -303,7 +304,7 @@ it('walked records with implied profiles give the same rows and refusals as pars
       const reading = { entity: 'auto', origin, rows: actualRows, isRewritten: true } as const;
       expect(resultOf(readNdjsonRows(bytes, reading))).toEqual(resultOf(readParsed(lines, 'auto', true)));
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { readSegment } from '../../../src/lookups/segments/read-segment.ts';
 import { operators, segmentSchema } from '../../../src/lookups/segments/segment.ts';
 import { definition } from '../../support/oracles/random-segments.ts';
+import { runs } from '../../support/runs.ts';
 
 const schemaUrl = new URL('../../../docs/schemas/segment.schema.json', import.meta.url);
 const schema = JSON.parse(readFileSync(schemaUrl, 'utf8'));
@@ -151,7 +152,7 @@ test('the published schema accepts every valid definition', () => {
       expect(readSegment(json).problems).toEqual([]);
       expect(matchesSchema(json)).toBe(true);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -167,7 +168,7 @@ test('the published schema and the reader agree on nearly valid definitions', ()
       );
       expect({ json, accepted: matchesSchema(json) }).toEqual({ json, accepted: problems.length === 0 });
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   );
   expect(refusedCount).toBeGreaterThan(1_000);
 });

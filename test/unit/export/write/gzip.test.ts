@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { GzipBlocks } from '../../../../src/export/write/attempt-files.ts';
 import { cleanUpAfter } from '../../../support/cleanups.ts';
+import { runs } from '../../../support/runs.ts';
 
 const headerBytes = 10;
 const sumBytes = 8;
@@ -55,7 +56,7 @@ test('any pieces and blocks unpack to the written bytes, and to one same file', 
         expect((await pack([content], size)).equals(file)).toBe(true);
       },
     ),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

@@ -7,6 +7,7 @@ import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts'
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
 import { ndjsonWriter } from '../../../../src/export/write/rows.ts';
 import type { GroupFile } from '../../../../src/export/write/split-files.ts';
+import { runs } from '../../../support/runs.ts';
 
 interface User {
   readonly user_id: string;
@@ -106,7 +107,7 @@ test('a Parquet reader reads every value of every row group', async () => {
     fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
       expect(await readParquet(await toParquet(groups))).toEqual(groups.flat());
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 
@@ -127,7 +128,7 @@ test('a row group states its minimum, maximum and number of missing values', asy
       expect(statistics?.[2]).toBeUndefined();
       expect(statistics?.[4]).toMatchObject({ min_value: times[0], max_value: times.at(-1) });
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

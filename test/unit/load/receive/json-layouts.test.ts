@@ -7,6 +7,7 @@ import { InputError } from '../../../../src/base/errors.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import { type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
 import type { ReceivedFile } from '../../../../src/load/receive/received-file.ts';
+import { runs } from '../../../support/runs.ts';
 import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -417,7 +418,7 @@ describe('any document', () => {
         else arrayCount++;
         expect(isDocument ? recordsOf(file) : null).toEqual(expectedRecords);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
     expect(Math.min(arrayCount, otherCount)).toBeGreaterThan(10);
   });

@@ -7,6 +7,7 @@ import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { sniffCsv } from '../../../../src/formats/csv-sniff.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
+import { runs } from '../../../support/runs.ts';
 import { feedScanner } from '../../formats/feed-scanner.ts';
 
 function run(steps: Iterable<void>): void {
@@ -119,7 +120,7 @@ it('the chunks of a CSV have exactly its records, with their rows and lines', ()
       expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(bounds.records);
       expect(index.header?.columns.length).toBe(2);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -145,7 +146,7 @@ it('the chunks of NDJSON have exactly its lines', () => {
       expect(records.map((record) => ({ text: record.text, line: record.line }))).toEqual(expectedLines);
       expect(records.map((record) => record.row)).toEqual(expectedLines.map((_, row) => row + 1));
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 });
 
