@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { ExportOptions } from '../src/export/options.ts';
 import { readRequest } from '../src/export/read-request.ts';
 import { planFiles } from '../src/export/write/write-export.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
@@ -58,7 +59,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
-  const { request, problems } = readRequest(body);
+  const { request, problems } = readRequest(new ExportOptions([]), body);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
   const plans = await planFiles(client, files, filter);

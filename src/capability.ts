@@ -3,6 +3,8 @@ import type { DeclaredSection } from './cli/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { OptionTable } from './domain/option-table.ts';
+import type { ExportOptions } from './export/options.ts';
+import type { ExportSeam } from './export/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { ArchiveSeam } from './jobs/seam.ts';
@@ -30,6 +32,7 @@ export interface Capability {
   /** At most one capability has this member, and at most one has the next. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
+  readonly exports?: ExportSeam;
   readonly deletions?: DeletionSeam;
   /** At most one capability has this member. */
   readonly archive?: ArchiveSeam;
@@ -40,8 +43,8 @@ export interface Capability {
   /** Tasks that parse bytes from outside. */
   readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
   readonly preflight?: Preflight;
-  /** `options` are the options that loads may have. */
-  readonly routes?: (options: OptionTable) => Promise<TaggedRoutes>;
+  /** The arguments are the options that loads and exports may have. */
+  readonly routes?: (loads: OptionTable, exports: ExportOptions) => Promise<TaggedRoutes>;
   /** What a file declares of an environment. */
   readonly declares?: () => Promise<DeclaredSection>;
   /** Commands by the word after `sluice`. A word of the core gets a further subcommand. */

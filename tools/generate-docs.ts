@@ -9,6 +9,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { OptionTable } from '../src/domain/option-table.ts';
+import { ExportOptions } from '../src/export/options.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
@@ -16,6 +17,11 @@ import { apiPages } from './api-pages.ts';
 import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
+
+const jobOptions = {
+  optionTable: new OptionTable(capabilities.flatMap(({ loads }) => loads ?? [])),
+  exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
+};
 
 const verify = process.argv.includes('--verify');
 if (!verify) await writeFile(join(packageRoot, 'docs/proofs.md'), proofsPage());
@@ -26,10 +32,7 @@ const pages: readonly (readonly [name: string, page: string])[] = [
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
   ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
-  [
-    'schemas/schedules.schema.json',
-    `${JSON.stringify(schedulesFileSchema(new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []))), null, 2)}\n`,
-  ],
+  ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(jobOptions), null, 2)}\n`],
 ];
 for (const [name, page] of pages) {
   const path = join(packageRoot, 'docs', name);

@@ -39,7 +39,8 @@ export interface ExportRequest {
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
   readonly companyIds: readonly string[];
-  readonly segmentId: number | null;
+  /** Values of options that select users (`ExportSeam`), as a request has them. */
+  readonly options: Readonly<Record<string, unknown>>;
   readonly exclusions: readonly Exclusion[];
   readonly format: ExportFormat;
   readonly compression: Compression;
@@ -58,7 +59,7 @@ export const everything: ExportRequest = {
   eventNames: [],
   userIds: [],
   companyIds: [],
-  segmentId: null,
+  options: {},
   exclusions: [],
   format: 'parquet',
   compression: 'none',
@@ -132,8 +133,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
 
 /** Returns the body that a caller would send for this request. Empty values are omitted. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
-  const { from, to, since, userIds, companyIds, segmentId, exclusions, layout, format, compression } =
-    request;
+  const { from, to, since, userIds, companyIds, options, exclusions, layout, format, compression } = request;
   const all: Readonly<Record<string, unknown>> = {
     from,
     to,
@@ -143,7 +143,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     event_type: givenEvents(request),
     user_id: userIds,
     company_id: companyIds,
-    segment_id: segmentId,
+    ...options,
     exclusions: exclusions.map(({ kind, pattern }) => `${kind}:${pattern}`).join(','),
     layout,
     format,

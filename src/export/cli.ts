@@ -10,6 +10,7 @@ import {
   type Flags,
   flag,
   type Invocation,
+  type OptionOf,
   repeated,
   required,
   text,
@@ -33,6 +34,7 @@ import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import { writeSetup } from './import-folder.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import { manifestName, verifyExport } from './manifest.ts';
+import type { ExportOptions } from './options.ts';
 import { requestExport } from './request-export.ts';
 import { cancelExport } from './run-export.ts';
 import type { Export } from './store.ts';
@@ -63,7 +65,7 @@ const verify = defineCommand({
   },
 });
 
-const options = {
+const ownOptions = {
   out: text('--out <folder>', 'a folder for the files, new or empty'),
   from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
   to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: no end'),
@@ -79,7 +81,6 @@ const options = {
   ),
   user: repeated('--user <id>', 'only this user; repeatable'),
   company: repeated('--company <id>', 'only this company; repeatable'),
-  segment: text('--segment <id>', 'only the users of this segment, and what belongs to them'),
   exclude: repeated(
     '--exclude <term>',
     'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
@@ -108,7 +109,7 @@ export const exportData = defineCommand({
   description:
     'Writes users, companies and events, as they are at one moment, to files in a folder: all of them, verified, or none.\n' +
     'A server need not run; if one does, its workers do the work.',
-  options,
+  options: ({ exportOptions }) => ({ ...ownOptions, ...optionFlags(exportOptions) }),
   environment: 'environment to export',
   json: 'print the result as JSON',
   details: `Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by
@@ -128,7 +129,7 @@ Ctrl-C, which cancels the export.`,
     const { out, quiet, everything, ...wish } = flags;
     if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
     if (everything) requireAll(wish);
-    const body = toBody(everything ? { ...wish, layout: 'datasets' } : wish);
+    const body = toBody(cli.exportOptions, everything ? { ...wish, layout: 'datasets' } : wish);
     await requireEmpty(out);
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
@@ -180,7 +181,14 @@ async function requireWritable(parent: string): Promise<void> {
   }
 }
 
-type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
+function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<unknown>>> {
+  return Object.fromEntries(
+    options.entries.map(([name, { flag, description }]) => [name, text(flag, description)]),
+  );
+}
+
+/** It also has the values of `optionFlags`. */
+type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
 /**
  * @throws UsageError if the export would be incomplete, or if it could not be imported unchanged
@@ -201,8 +209,10 @@ function requireAll({
   );
 }
 
-function toBody(request: Wish): Readonly<Record<string, unknown>> {
+function toBody(options: ExportOptions, request: Wish): Readonly<Record<string, unknown>> {
+  const values: Readonly<Record<string, unknown>> = request;
   return {
+    ...Object.fromEntries(options.entries.map(([name]) => [name, values[name]])),
     from: request.from,
     to: request.to,
     since: request.since,
@@ -211,7 +221,6 @@ function toBody(request: Wish): Readonly<Record<string, unknown>> {
     event_type: request.eventType,
     user_id: request.user,
     company_id: request.company,
-    segment_id: request.segment,
     exclusions: request.exclude.join(','),
     layout: request.layout,
     format: request.format,

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
+import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
 /** Writes the files of an export. Tests substitute writers that stop at a chosen point. */
@@ -16,10 +17,17 @@ export interface ExportContext extends TaskContext {
   /** Maximum duration of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
+  readonly exportOptions: ExportOptions;
 }
 
 declare module '../context.ts' {
   interface System extends ExportContext {}
+}
+
+declare module '../cli/settings.ts' {
+  interface Cli {
+    readonly exportOptions: ExportOptions;
+  }
 }
 
 export function exportFolder(jobId: string): FileFolder {

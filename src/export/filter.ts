@@ -1,13 +1,9 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { Fault, FinalFailure } from '../base/errors.ts';
+import { Fault } from '../base/errors.ts';
 import { createGlob } from '../base/glob.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
-import { type DefinedSegment, readSegmentDefinitions } from '../lookups/segment-store.ts';
-import { compileSegment } from '../lookups/segments/compile-segment.ts';
 import { arrayText } from '../lookups/segments/compile-test.ts';
-import { readSegment } from '../lookups/segments/read-segment.ts';
-import type { Segment } from '../lookups/segments/segment.ts';
-import { type Database, literally } from '../postgres/database.ts';
+import { literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -15,6 +11,7 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
+  /** Condition on users. `null` if all are selected. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
   /** Where to select events from, with the columns of `sluice.events`. Default: that table. */
@@ -256,49 +253,4 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   const seconds = Date.parse(`${whole}Z`) / 1000;
   if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
-}
-
-/**
- * Returns the current definitions of the segments. Relative periods end at `now`.
- *
- * @throws FinalFailure if a segment no longer exists
- */
-export async function findSegments(
-  db: Database,
-  environmentId: number,
-  { segmentId, exclusions }: ExportRequest,
-  now = new Date(),
-): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
-  const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
-  if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
-  const rows = await readSegmentDefinitions(db, environmentId);
-  const included = rows.find((row) => row.id === segmentId);
-  if (segmentId !== null && included === undefined) throw gone(segmentId);
-  for (const pattern of patterns.filter((each) => !each.includes('*'))) {
-    if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
-  }
-  const segment = included === undefined ? null : read(included);
-  const excluded = rows
-    .filter((row) => patterns.some((pattern) => matches(pattern, row.id)))
-    .map((row) => read(row));
-  const compile =
-    (each: Segment): SegmentTest =>
-    (user) =>
-      compileSegment(each, { environmentId, now, user });
-  return { segment: segment && compile(segment), excludedSegments: excluded.map(compile) };
-}
-
-function matches(pattern: string, id: number): boolean {
-  if (!pattern.includes('*')) return Number(pattern) === id;
-  return createGlob(pattern)(String(id));
-}
-
-function read(row: DefinedSegment): Segment {
-  const { segment } = readSegment(row.definition);
-  if (segment !== null) return segment;
-  throw new FinalFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
-}
-
-function gone(id: number | string): FinalFailure {
-  return new FinalFailure('unknown_segment', `segment ${id} was removed before the export began`);
 }

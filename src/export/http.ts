@@ -35,8 +35,8 @@ import {
 } from './file-links.ts';
 import { renderCreated, renderExport, renderExportItem, requireExport } from './inspect-exports.ts';
 import { PREVIEWED_ROWS } from './limits.ts';
+import type { ExportOptions } from './options.ts';
 import { previewExport, requestExport } from './request-export.ts';
-import { exportRequest } from './request-schema.ts';
 import { pageExports } from './store.ts';
 
 const path = '/api/v1/analytics/exports';
@@ -50,80 +50,82 @@ const requestRefusals = [
   'unknown_event_type',
 ] as const;
 
-const create = route({
-  at: `POST ${path}`,
-  operationId: 'createExport',
-  summary: 'Create an export',
-  description:
-    'Writes users, companies and events, as they are at one moment, to files that can be downloaded. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
-  access: 'export',
-  bodyKind: 'json',
-  headers: bodyHeaders,
-  content: {
-    'application/json': withExamples(exportRequest, {
-      everything: { summary: 'All data', value: {} },
-      events: {
-        summary: 'One kind of event in a week as CSV, with an e-mail at the end',
-        value: {
-          from: '2026-11-16',
-          to: '2026-11-22',
-          event_type: ['track'],
-          exclusions: 'user:test-*',
-          emails: ['ada@example.com'],
-          format: 'csv',
+const create = ({ schema }: ExportOptions) =>
+  route({
+    at: `POST ${path}`,
+    operationId: 'createExport',
+    summary: 'Create an export',
+    description:
+      'Writes users, companies and events, as they are at one moment, to files that can be downloaded. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
+    access: 'export',
+    bodyKind: 'json',
+    headers: bodyHeaders,
+    content: {
+      'application/json': withExamples(schema, {
+        everything: { summary: 'All data', value: {} },
+        events: {
+          summary: 'One kind of event in a week as CSV, with an e-mail at the end',
+          value: {
+            from: '2026-11-16',
+            to: '2026-11-22',
+            event_type: ['track'],
+            exclusions: 'user:test-*',
+            emails: ['ada@example.com'],
+            format: 'csv',
+          },
         },
-      },
-    }),
-  },
-  answer: {
-    status: 201,
-    description: 'The export is accepted and runs in the background.',
-    schema: createdExport.ref,
-  },
-  refuses: requestRefusals,
-  handle: async ({ system, request, environment, base }) => {
-    const body = bodyBytes(request);
-    const wishBody = readJsonObject(body);
-    const idempotency = readIdempotency(request, body);
-    await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-    const jobId = await requestExport(system, environment, wishBody, idempotency, {
-      requestId: request.id,
-      origin: callerOrigin(request),
-    });
-    const created = await requireExport(system, environment, jobId);
-    return renderCreated(created, callerEnvironment(request), base());
-  },
-});
+      }),
+    },
+    answer: {
+      status: 201,
+      description: 'The export is accepted and runs in the background.',
+      schema: createdExport.ref,
+    },
+    refuses: requestRefusals,
+    handle: async ({ system, request, environment, base }) => {
+      const body = bodyBytes(request);
+      const wishBody = readJsonObject(body);
+      const idempotency = readIdempotency(request, body);
+      await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+      const jobId = await requestExport(system, environment, wishBody, idempotency, {
+        requestId: request.id,
+        origin: callerOrigin(request),
+      });
+      const created = await requireExport(system, environment, jobId);
+      return renderCreated(created, callerEnvironment(request), base());
+    },
+  });
 
-const preview = route({
-  at: `POST ${path}/preview`,
-  operationId: 'previewExport',
-  summary: 'Preview an export',
-  description: `Takes the body of an export and starts none. Returns the number of rows, an estimate of the file sizes, and the first ${PREVIEWED_ROWS} rows of each file, all of one moment. Returns 503 if that takes more than some seconds; the export itself has no such limit.`,
-  access: 'export',
-  config: pageBytes,
-  bodyKind: 'json',
-  content: {
-    'application/json': withExamples(exportRequest, {
-      users: { summary: 'All users as CSV', value: { event_type: ['users'], format: 'csv' } },
-    }),
-  },
-  answer: { description: 'The preview.', schema: exportPreview.ref },
-  refuses: requestRefusals,
-  handle: async ({ system, request, environment }) => {
-    const wishBody = readJsonObject(bodyBytes(request));
-    const { files, request: range, warnings } = await previewExport(system, environment, wishBody);
-    return {
-      rows: files.reduce((sum, file) => sum + file.rows, 0),
-      is_exact: files.every((file) => file.isExact),
-      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-      from: range.from,
-      to: range.to,
-      files: files.map(render),
-      warnings,
-    };
-  },
-});
+const preview = ({ schema }: ExportOptions) =>
+  route({
+    at: `POST ${path}/preview`,
+    operationId: 'previewExport',
+    summary: 'Preview an export',
+    description: `Takes the body of an export and starts none. Returns the number of rows, an estimate of the file sizes, and the first ${PREVIEWED_ROWS} rows of each file, all of one moment. Returns 503 if that takes more than some seconds; the export itself has no such limit.`,
+    access: 'export',
+    config: pageBytes,
+    bodyKind: 'json',
+    content: {
+      'application/json': withExamples(schema, {
+        users: { summary: 'All users as CSV', value: { event_type: ['users'], format: 'csv' } },
+      }),
+    },
+    answer: { description: 'The preview.', schema: exportPreview.ref },
+    refuses: requestRefusals,
+    handle: async ({ system, request, environment }) => {
+      const wishBody = readJsonObject(bodyBytes(request));
+      const { files, request: range, warnings } = await previewExport(system, environment, wishBody);
+      return {
+        rows: files.reduce((sum, file) => sum + file.rows, 0),
+        is_exact: files.every((file) => file.isExact),
+        bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+        from: range.from,
+        to: range.to,
+        files: files.map(render),
+        warnings,
+      };
+    },
+  });
 
 const list = route({
   at: `GET ${path}/jobs`,
@@ -313,4 +315,10 @@ function readByteRange(header: string | undefined, bytes: number): ByteRange | n
   return start < bytes ? { start, end } : 'unsatisfiable';
 }
 
-export const exportRoutes: readonly Route[] = [create, preview, list, show, download];
+export const exportRoutes = (options: ExportOptions): readonly Route[] => [
+  create(options),
+  preview(options),
+  list,
+  show,
+  download,
+];

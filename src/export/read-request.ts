@@ -3,7 +3,7 @@ import type { Problem } from '../base/errors.ts';
 import { type RangeEnd, readRangeEnd } from '../base/instant.ts';
 import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from '../base/limits.ts';
 import { findMeant } from '../base/nearest.ts';
-import { compileSchema, textProblem } from '../base/validation.ts';
+import { textProblem } from '../base/validation.ts';
 import {
   type Exclusion,
   type ExportLayout,
@@ -13,7 +13,7 @@ import {
   exportFormatFacts,
   selectEvents,
 } from '../domain/export.ts';
-import { exportRequest, notASegmentId } from './request-schema.ts';
+import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
@@ -21,8 +21,6 @@ export const MAX_EXCLUSIONS = 1_000;
  * may cost the product of both lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
-
-const findProblems = compileSchema(exportRequest);
 
 export interface ReadRequest {
   readonly request: ExportRequest;
@@ -34,15 +32,13 @@ export interface ReadRequest {
   readonly problems: Problem[];
 }
 
-export const noSuchSegment =
-  'There is no such segment; the lookup of segments lists those there are, and `sluice definitions apply FILE` makes them: docs/definitions.md';
-
 export function readRequest(
+  options: ExportOptions,
   body: Readonly<Record<string, unknown>>,
   usual: ExportLayout = 'datasets',
 ): ReadRequest {
   const normalized = normalize(body);
-  const problems = findProblems(normalized);
+  const problems = options.findProblems(normalized);
   const fields = withoutWrong(normalized, problems);
   const eventTypes = distinct(fields.event_type);
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
@@ -62,7 +58,7 @@ export function readRequest(
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
     companyIds: distinct(fields.company_id),
-    segmentId: readSegmentId(fields.segment_id, problems),
+    options: options.read(fields, problems),
     exclusions: readExclusions(fields.exclusions ?? '', problems),
     format,
     compression,
@@ -70,13 +66,16 @@ export function readRequest(
   };
   problems.push(...findUnsupportedFilters(request));
   const emails = distinct(fields.emails);
-  const warnings = findIgnored(normalized, problems);
+  const warnings = findIgnored(Object.keys(options.schema.properties), normalized, problems);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
 /** Returns warnings for unknown fields. A field that looks misspelt is a problem instead. */
-function findIgnored(normalized: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
-  const fields = Object.keys(exportRequest.properties);
+function findIgnored(
+  fields: readonly string[],
+  normalized: Readonly<Record<string, unknown>>,
+  problems: Problem[],
+): ExportWarning[] {
   const others = Object.keys(normalized).filter((name) => !fields.includes(name));
   const unknown = others.filter((name) => {
     const likely = findMeant(name, fields);
@@ -96,7 +95,7 @@ function printable(name: string): string {
 
 const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
-type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
+type Fields = Omit<Static<ExportOptions['schema']>, keyof Lists> & Lists;
 
 /** Aliases of fields. If the field itself is given, its alias is ignored. */
 const otherNames: ReadonlyMap<string, string> = new Map([
@@ -151,18 +150,6 @@ function distinct(texts: readonly string[] = []): string[] {
   return [...new Set(texts)];
 }
 
-function readSegmentId(value: string | number | undefined, problems: Problem[]): number | null {
-  if (value === undefined) return null;
-  const id = isText(value) && /^\d{1,15}$/.test(value) ? Number(value) : value;
-  if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
-  problems.push(
-    isText(value)
-      ? { code: 'unknown_segment', message: noSuchSegment, details: 'segment_id' }
-      : wrong(notASegmentId, 'segment_id'),
-  );
-  return null;
-}
-
 /** Range of time. `from` is inclusive and `to` is exclusive. `null` for an open end. */
 interface Range {
   readonly from: string | null;
@@ -196,13 +183,13 @@ function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boole
  */
 function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
-  const { userIds, companyIds, segmentId, exclusions, format, layout } = request;
+  const { userIds, companyIds, options, exclusions, format, layout } = request;
   const filters = {
     from: from !== null,
     to: to !== null,
     user_id: userIds.length > 0,
     company_id: companyIds.length > 0,
-    segment_id: segmentId !== null,
+    ...Object.fromEntries(Object.keys(options).map((name) => [name, true])),
     exclusions: exclusions.some(({ kind }) => kind === 'company' || kind === 'segment'),
     format: !exportFormatFacts[format].isLossless,
     layout: layout !== 'datasets',

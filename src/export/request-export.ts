@@ -16,7 +16,6 @@ import {
 import type { Idempotency } from '../domain/idempotency.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { readSegmentDefinitions } from '../lookups/segment-store.ts';
 import { findFeaturesAndEvents } from '../lookups/store.ts';
 import { findCursorProblem } from '../postgres/change-log.ts';
 import { type CopySelect, estimateRows, setParameters } from '../postgres/copy-out.ts';
@@ -27,10 +26,12 @@ import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../tasks/idempotency.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { cursorExpired, findSegments } from './filter.ts';
+import { cursorExpired } from './filter.ts';
 import { findEventWarnings } from './kept-events.ts';
 import { MEASURED_ROWS, PREVIEWED_ROWS } from './limits.ts';
-import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
+import type { ExportOptions } from './options.ts';
+import { type ReadRequest, readRequest } from './read-request.ts';
+import { findUnknownSegments } from './segments.ts';
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
@@ -62,10 +63,12 @@ export async function requestExport(
   idempotency: Idempotency | null = null,
   extras: ExportExtras | null = null,
 ): Promise<string> {
-  const reading = readRequest(body, await readExportLayout(context.db, environmentId));
+  const layout = await readExportLayout(context.db, environmentId);
+  const reading = readRequest(context.exportOptions, body, layout);
+  const { exportOptions } = context;
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
-    const accepted = await accept(db, environmentId, reading, jobId, idempotency, extras);
+    const accepted = await accept({ db, exportOptions }, environmentId, reading, jobId, idempotency, extras);
     await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });
@@ -78,7 +81,7 @@ export async function requestExport(
 }
 
 async function accept(
-  db: Database,
+  { db, exportOptions }: Lookup,
   environmentId: number,
   reading: ReadRequest,
   jobId: string,
@@ -92,7 +95,7 @@ async function accept(
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return { jobId: earlier.jobId, tasks: [] };
   }
-  await requireValid(db, environmentId, reading);
+  await requireValid({ db, exportOptions }, environmentId, reading);
   const { requestId = null, origin = null, retentionDays = null, warnings = [] } = extras ?? {};
   const task = await insertExport(db, {
     jobId,
@@ -107,9 +110,15 @@ async function accept(
   return { jobId, tasks: task === null ? [] : [task] };
 }
 
+interface Lookup {
+  readonly db: Database;
+  readonly exportOptions: ExportOptions;
+}
+
 /** @throws InputError with all problems, including names that do not exist in the environment */
-async function requireValid(db: Database, environmentId: number, reading: ReadRequest): Promise<void> {
-  const [first, ...more] = [...reading.problems, ...(await lookUpNames(db, environmentId, reading))];
+async function requireValid(lookup: Lookup, environmentId: number, reading: ReadRequest): Promise<void> {
+  const { db } = lookup;
+  const [first, ...more] = [...reading.problems, ...(await lookUpNames(lookup, environmentId, reading))];
   if (first !== undefined) throw new InputError(first, ...more);
   const problem = await findCursorProblem(db, reading.request);
   if (problem === 'expired') throw inputError('cursor_expired', cursorExpired, 'since');
@@ -120,30 +129,18 @@ const logOff =
   'What was removed is not known, because changes are not kept (CHANGES_DAYS is 0); leave include_removed out';
 
 async function lookUpNames(
-  db: Database,
+  { db, exportOptions }: Lookup,
   environmentId: number,
   { request, eventTypes }: ReadRequest,
 ): Promise<Problem[]> {
   const segments = request.exclusions
     .filter(({ kind, pattern }) => kind === 'segment' && !pattern.includes('*'))
     .map(({ pattern }) => ({ id: Number(pattern), details: `exclusions: segment:${pattern}` }));
-  if (request.segmentId !== null) segments.unshift({ id: request.segmentId, details: 'segment_id' });
   return [
+    ...(await exportOptions.findUnknown(db, environmentId, request.options)),
     ...(await findUnknownSegments(db, environmentId, segments)),
     ...(await findUnknownEvents(db, environmentId, namesAmong(eventTypes))),
   ];
-}
-
-async function findUnknownSegments(
-  db: Database,
-  environmentId: number,
-  segments: readonly { readonly id: number; readonly details: string }[],
-): Promise<Problem[]> {
-  if (segments.length === 0) return [];
-  const ids = new Set((await readSegmentDefinitions(db, environmentId)).map(({ id }) => id));
-  return segments
-    .filter(({ id }) => !ids.has(id))
-    .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
 }
 
 async function findUnknownEvents(
@@ -186,6 +183,7 @@ export interface ExportPreview {
 }
 
 interface PreviewContext {
+  readonly exportOptions: ExportOptions;
   readonly reader: Reader;
   readonly files: FileStore;
   readonly log: Logger;
@@ -204,19 +202,20 @@ export async function previewExport(
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
 ): Promise<ExportPreview> {
-  const { reader, files, log } = context;
-  const reading = readRequest(body, await readExportLayout(reader.db, environmentId));
+  const { reader, files, log, exportOptions } = context;
+  const { db } = reader;
+  const reading = readRequest(exportOptions, body, await readExportLayout(db, environmentId));
   const { request } = reading;
-  await requireValid(reader.db, environmentId, reading);
-  const warnings = [...reading.warnings, ...(await findEventWarnings(reader.db, request))];
-  const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {
+  await requireValid({ db, exportOptions }, environmentId, reading);
+  const warnings = [...reading.warnings, ...(await findEventWarnings(db, request))];
+  const users = await exportOptions.selectUsers(db, environmentId, request).catch((error: unknown) => {
     if (!(error instanceof FinalFailure)) throw error;
     throw inputError('unknown_segment', error.message, 'segment_id');
   });
   const signal = AbortSignal.timeout(previewMs);
   const snapshot = { name: 'sluice export preview', signal };
   const work = async (openSnapshot: Snapshot): Promise<PreviewedFile[]> => {
-    const filter = { environmentId, request, ...segments };
+    const filter = { environmentId, request, ...users };
     const plans = await planFiles(openSnapshot.client, files, filter);
     const previews: PreviewedFile[] = [];
     for (const plan of plans) previews.push(await previewFile(openSnapshot, plan, request, signal));

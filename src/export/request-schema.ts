@@ -59,114 +59,105 @@ const oneOf = <const T extends string>(name: string, allowed: readonly T[], opti
     ),
   );
 
-export const notASegmentId = 'segment_id is a string or an integer';
-
 const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
 
-/** Body of a request. Null and empty fields count as missing. */
-export const exportRequest = Type.Object(
-  {
-    from: end(
-      'from',
-      'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data. `start_date` is another name.',
-    ),
-    to: end(
-      'to',
-      'End of the range: a day, inclusive, or an instant, exclusive. Default: no end. `end_date` is another name.',
-    ),
-    since: Type.Optional(
-      worded(
-        ruled(
+/** Returns the schema of a request. Null and empty fields count as missing. */
+export const exportRequest = (options: Readonly<Record<never, TSchema>>) =>
+  Type.Object(
+    {
+      from: end(
+        'from',
+        'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data. `start_date` is another name.',
+      ),
+      to: end(
+        'to',
+        'End of the range: a day, inclusive, or an instant, exclusive. Default: no end. `end_date` is another name.',
+      ),
+      since: Type.Optional(
+        worded(
+          ruled(
+            Type.String({
+              description:
+                'Only export what was written since this cursor, the `cursor` of an earlier export: changed profiles and added events, exactly once from export to export. Use the same filters, and no `to`.',
+              examples: ['7310:7315:7312'],
+            }),
+            (value) => (isCursor(value) ? null : notACursor),
+          ),
+          { says: { code: 'invalid_cursor', message: notACursor } },
+        ),
+      ),
+      include_removed: Type.Optional(
+        worded(
+          Type.Boolean({
+            default: false,
+            description: `With \`since\`: also export what was removed. A removed profile is a row with \`removed: true\`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for ${lossyFormats} or streams; the only other filters allowed are \`event_type\` and \`exclusions\` of users, events and properties.`,
+          }),
+          'include_removed is true or false',
+        ),
+      ),
+      wait_for_loads: Type.Optional(
+        worded(
+          Type.Boolean({
+            default: false,
+            description:
+              'Begin once the loads that were accepted before have ended; the export is `queued` until then. Loads that are held are not waited for. In a schedule the default is true.',
+          }),
+          'wait_for_loads is true or false',
+        ),
+      ),
+      emails: list(
+        address,
+        `emails may list ${MAX_EXPORT_EMAILS} addresses`,
+        'E-mail addresses to notify when the export ends.',
+        MAX_EXPORT_EMAILS,
+      ),
+      event_type: values(
+        'event_type',
+        MAX_EVENT_NAME_BYTES,
+        'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`, `interaction`, `track_feature`, `session_start`, with those of that name; any other value is the key of an event or feature, and selects those events. Default: users, companies and events. `event_types` is another name.',
+      ),
+      user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
+      company_id: values(
+        'company_id',
+        MAX_ID_BYTES,
+        'Only export these companies, their users and their events.',
+      ),
+      ...options,
+      exclusions: Type.Optional(
+        worded(
           Type.String({
             description:
-              'Only export what was written since this cursor, the `cursor` of an earlier export: changed profiles and added events, exactly once from export to export. Use the same filters, and no `to`.',
-            examples: ['7310:7315:7312'],
+              'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
+            examples: ['user:test-*,property:password'],
           }),
-          (value) => (isCursor(value) ? null : notACursor),
+          'exclusions must be a string such as user:u1,event:page_*',
         ),
-        { says: { code: 'invalid_cursor', message: notACursor } },
       ),
-    ),
-    include_removed: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: false,
-          description: `With \`since\`: also export what was removed. A removed profile is a row with \`removed: true\`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for ${lossyFormats} or streams; the only other filters allowed are \`event_type\` and \`exclusions\` of users, events and properties.`,
-        }),
-        'include_removed is true or false',
+      layout: oneOf('layout', exportLayouts, {
+        description:
+          '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_id`, `event_name`, `source`, `metadata` of all kinds, in order of time, each with all columns; it loads back. Default: that of the environment, which is `datasets` unless set.',
+      }),
+      format: oneOf('format', [...exportFormats, 'json'], {
+        default: 'ndjson',
+        description: 'Format of the files. `json` means `ndjson`.',
+      }),
+      compression: oneOf('compression', compressions, {
+        description:
+          'Compression of the files. Default: gzip; none for parquet, which compresses its content itself.',
+      }),
+      escape_formulas: Type.Optional(
+        worded(
+          Type.Boolean({
+            default: true,
+            description: `${spreadsheetFormats} only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.`,
+          }),
+          'escape_formulas is true or false',
+        ),
       ),
-    ),
-    wait_for_loads: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: false,
-          description:
-            'Begin once the loads that were accepted before have ended; the export is `queued` until then. Loads that are held are not waited for. In a schedule the default is true.',
-        }),
-        'wait_for_loads is true or false',
-      ),
-    ),
-    emails: list(
-      address,
-      `emails may list ${MAX_EXPORT_EMAILS} addresses`,
-      'E-mail addresses to notify when the export ends.',
-      MAX_EXPORT_EMAILS,
-    ),
-    event_type: values(
-      'event_type',
-      MAX_EVENT_NAME_BYTES,
-      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`, `interaction`, `track_feature`, `session_start`, with those of that name; any other value is the key of an event or feature, and selects those events. Default: users, companies and events. `event_types` is another name.',
-    ),
-    user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
-    company_id: values(
-      'company_id',
-      MAX_ID_BYTES,
-      'Only export these companies, their users and their events.',
-    ),
-    segment_id: Type.Optional(
-      worded(
-        Type.Union([Type.String(), Type.Integer()], {
-          description:
-            'Only export the users of this segment, their companies and their events. The ID is that of the segment lookup.',
-        }),
-        notASegmentId,
-      ),
-    ),
-    exclusions: Type.Optional(
-      worded(
-        Type.String({
-          description:
-            'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
-          examples: ['user:test-*,property:password'],
-        }),
-        'exclusions must be a string such as user:u1,event:page_*',
-      ),
-    ),
-    layout: oneOf('layout', exportLayouts, {
+    },
+    {
+      additionalProperties: true,
       description:
-        '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_id`, `event_name`, `source`, `metadata` of all kinds, in order of time, each with all columns; it loads back. Default: that of the environment, which is `datasets` unless set.',
-    }),
-    format: oneOf('format', [...exportFormats, 'json'], {
-      default: 'ndjson',
-      description: 'Format of the files. `json` means `ndjson`.',
-    }),
-    compression: oneOf('compression', compressions, {
-      description:
-        'Compression of the files. Default: gzip; none for parquet, which compresses its content itself.',
-    }),
-    escape_formulas: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: true,
-          description: `${spreadsheetFormats} only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.`,
-        }),
-        'escape_formulas is true or false',
-      ),
-    ),
-  },
-  {
-    additionalProperties: true,
-    description:
-      'Filters of different kinds are combined with AND. Unknown fields are ignored and named in `warnings`.',
-  },
-);
+        'Filters of different kinds are combined with AND. Unknown fields are ignored and named in `warnings`.',
+    },
+  );

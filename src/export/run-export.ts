@@ -15,7 +15,7 @@ import { endTask, releaseTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endTaskSessions, nameTaskSession, taskSessionName } from '../tasks/worker-store.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
-import { cursorExpired, findSegments } from './filter.ts';
+import { cursorExpired } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import {
   beginExport,
@@ -93,11 +93,11 @@ async function writeFiles(
   work: ExportWork,
   signal: AbortSignal,
 ): Promise<WrittenExport> {
-  const { db, pool, files, log } = context;
+  const { db, pool, files, log, exportOptions } = context;
   const { jobId, environmentId, environmentName, appToken, request } = work;
   const folder = attemptFolder(jobId, claim.attempt);
-  const segments = await findSegments(db, environmentId, request);
-  if (segments.segment !== null || segments.excludedSegments.length > 0) await analyzeStale(db, log);
+  const users = await exportOptions.selectUsers(db, environmentId, request);
+  if (users.segment !== null || users.excludedSegments.length > 0) await analyzeStale(db, log);
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const beat = keepAlive(HEARTBEAT_MS, () => recordProgress(db, claim, progress));
   const fields = jobFields({ jobId, requestId: claim.requestId });
@@ -108,7 +108,7 @@ async function writeFiles(
       {
         environmentId,
         request,
-        ...segments,
+        ...users,
         manifest: { jobId, environmentName, appToken },
         sessionName: taskSessionName(claim),
         signal,

@@ -16,6 +16,7 @@ import type { System } from '../context.ts';
 import { deletionRoutes } from '../deletion/http.ts';
 import { OptionTable } from '../domain/option-table.ts';
 import { exportRoutes } from '../export/http.ts';
+import { ExportOptions } from '../export/options.ts';
 import { addApiDocs, addApiDocument, DocumentText, tags } from '../http/api-document.ts';
 import {
   addErrorHandler,
@@ -58,11 +59,13 @@ const calls = (await capabilities.find((each) => each.calls)?.calls?.()) ?? null
 
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
+const exportOptions = new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? []));
+
 const routes: TaggedRoutes = {
   ingestion: recordRoutes(calls),
   loads: importRoutes(optionTable),
   deletions: deletionRoutes(deletionOptions),
-  exports: exportRoutes,
+  exports: exportRoutes(exportOptions),
   jobs: [...jobRoutes, ...planRoutes, ...rejectRoutes, ...overviewRoutes],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
@@ -77,7 +80,9 @@ const loadFields = Object.fromEntries(
   capabilities.flatMap(({ loads }) => (loads?.fields ?? []).map(({ name, schema }) => [name, schema])),
 );
 
-const capabilityRoutes = await Promise.all(capabilities.map(({ routes }) => routes?.(optionTable)));
+const capabilityRoutes = await Promise.all(
+  capabilities.map(({ routes }) => routes?.(optionTable, exportOptions)),
+);
 
 const headsCheckMs = 5_000;
 /** Longer than the idle timeout of common load balancers, so that they close connections first. */

@@ -4,6 +4,7 @@ import { droppedLines } from '../base/logger.ts';
 import type { System, SystemOptions } from '../context.ts';
 import { OptionTable } from '../domain/option-table.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
+import { ExportOptions } from '../export/options.ts';
 import { writeExport } from '../export/write/write-export.ts';
 import { openFileStore } from '../files/storage.ts';
 import { openIngest } from '../ingest/ingest.ts';
@@ -84,6 +85,7 @@ export function openSystem(options: SystemOptions): System {
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,
+    exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
     exportTimeoutMs: EXPORT_TIMEOUT_MS,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,

@@ -14,6 +14,7 @@ import { exitCodes, explainError, UsageError } from '../cli/errors.ts';
 import { type AddCommand, addGlobalOptions, type Cli } from '../cli/settings.ts';
 import { createTerminal, type Terminal } from '../cli/terminal.ts';
 import { OptionTable } from '../domain/option-table.ts';
+import { ExportOptions } from '../export/options.ts';
 import { capabilities } from '../registry.ts';
 
 /** Runs the command that the words specify, then ends the process with the command's exit code. */
@@ -72,6 +73,8 @@ const defaultHelp = new Help();
 
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
+const exportOptions = new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? []));
+
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
 /**
@@ -125,6 +128,7 @@ export async function createProgram(
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     optionTable,
+    exportOptions,
     declaredSections: async () => [
       (await import('../lookups/definitions-section.ts')).definitionsSection,
       ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),

@@ -43,7 +43,7 @@ problem is named with its line.`,
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
     // Reads the file first, so that its problems are reported even without a database.
-    const read = (bytes: Buffer) => readSchedulesFile(cli.optionTable, bytes, confinement);
+    const read = (bytes: Buffer) => readSchedulesFile(cli, bytes, confinement);
     const definitions = await readOperatorFile(file, read, invocation);
     if (definitions === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {

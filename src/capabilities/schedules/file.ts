@@ -6,11 +6,12 @@ import {
   readOperatorFile,
 } from '../../base/operator-file/read.ts';
 import { checkLoad } from '../../domain/load-options.ts';
-import type { OptionTable } from '../../domain/option-table.ts';
+import type { ExportOptions } from '../../export/options.ts';
 import { readRequest } from '../../export/read-request.ts';
 import { type Confinement, reportUnconfined } from './confinement.ts';
 import {
   type ExportDefinition,
+  type JobOptions,
   oneSchedule,
   requestOf,
   type ScheduleDefinition,
@@ -21,16 +22,16 @@ import { fillInAnything, placeholderProblem } from './source.ts';
 export const MAX_SCHEDULE_BYTES = 64 * 1024;
 
 function schedulesFile(
-  table: OptionTable,
+  jobOptions: JobOptions,
   confinement: Confinement,
 ): OperatorFile<ReturnType<typeof schedulesSchema>> {
   return {
-    schema: schedulesSchema(table),
+    schema: schedulesSchema(jobOptions),
     emptyCure: 'without schedules it is written `schedules: []`',
     check(root) {
       const schedules = root.at(['schedules']);
       schedules.reportRepeats('name');
-      for (const schedule of schedules.items) checkSchedule(table, schedule);
+      for (const schedule of schedules.items) checkSchedule(jobOptions, schedule);
     },
     checkValue(root, { schedules }) {
       for (const [at, each] of schedules.entries()) {
@@ -41,30 +42,30 @@ function schedulesFile(
 }
 
 export function readSchedulesFile(
-  table: OptionTable,
+  jobOptions: JobOptions,
   bytes: Uint8Array,
   confinement: Confinement,
 ): FileReading<readonly ScheduleDefinition[]> {
-  const reading = readOperatorFile(bytes, schedulesFile(table, confinement));
+  const reading = readOperatorFile(bytes, schedulesFile(jobOptions, confinement));
   if (reading.value === null) return reading;
   const { schedules, timezone } = reading.value;
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
 export function readSchedule(
-  table: OptionTable,
+  jobOptions: JobOptions,
   bytes: Uint8Array,
   name: string,
   confinement: Confinement,
 ): FileReading<ScheduleDefinition> {
   const reading = readOperatorFile(bytes, {
-    schema: oneSchedule(table),
+    schema: oneSchedule(jobOptions),
     emptyCure: 'a schedule has cron, and load or export',
     check(root) {
       const nameInFile = root.at(['name']);
       if (nameInFile.isThere && nameInFile.value !== name)
         nameInFile.report(`must be ${name}: a schedule keeps its name`);
-      checkSchedule(table, root);
+      checkSchedule(jobOptions, root);
     },
     checkValue: (root, value) => reportUnconfined(root, value, confinement),
   });
@@ -72,19 +73,19 @@ export function readSchedule(
   return value === null ? reading : { ...reading, value: { timezone: 'UTC', ...value, name } };
 }
 
-export function schedulesFileSchema(table: OptionTable): object {
-  return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema(table));
+export function schedulesFileSchema(jobOptions: JobOptions): object {
+  return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema(jobOptions));
 }
 
-function checkSchedule(table: OptionTable, schedule: Place): void {
+function checkSchedule(jobOptions: JobOptions, schedule: Place): void {
   if (Buffer.byteLength(JSON.stringify(schedule.value)) > MAX_SCHEDULE_BYTES) {
     schedule.report(`has more than ${MAX_SCHEDULE_BYTES} bytes`);
   }
   checkUrl(schedule.at(['load', 'http']));
-  checkLoad(table, schedule.at(['load']));
+  checkLoad(jobOptions.optionTable, schedule.at(['load']));
   const unnamed = schedule.at(['load', 'map', '']);
   if (unnamed.isThere) unnamed.reportName('is empty');
-  checkExport(schedule.at(['export']));
+  checkExport(jobOptions.exportOptions, schedule.at(['export']));
 }
 
 function checkUrl(source: Place): void {
@@ -104,10 +105,10 @@ function urlProblem(text: string, allowHttp: boolean): string | null {
   return 'must not hold a user or a password; put them into headers';
 }
 
-function checkExport(exported: Place): void {
+function checkExport(options: ExportOptions, exported: Place): void {
   const { value } = exported;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  const body = requestOf(value as ExportDefinition);
+  const body = requestOf(options, value as ExportDefinition);
   const range = exported.at(['range']);
   if (range.isThere && ['from', 'to', 'since'].some((name) => body[name] !== undefined)) {
     exported.report('has a range as well as from, to or since; leave one out', range.name);
@@ -116,7 +117,7 @@ function checkExport(exported: Place): void {
     exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
   // A problem of the request names its place in a form such as `name`, `name[0]` or `name.member`.
-  for (const { message, details } of readRequest(body).problems) {
+  for (const { message, details } of readRequest(options, body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));
     place.reportName(`is wrong: ${message}`);

@@ -5,7 +5,6 @@ import { readInstant } from '../../base/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { type FileReading, throwFileProblems } from '../../base/operator-file/read.ts';
 import { throwProblems } from '../../base/validation.ts';
-import type { OptionTable } from '../../domain/option-table.ts';
 import { callerEnvironment, requireScope } from '../../http/caller.ts';
 import { limitParameter, pageBytes } from '../../http/page.ts';
 import { checked, dateOf, pathParameter } from '../../http/parameters.ts';
@@ -21,7 +20,7 @@ import { renderSchedules, renderWholeRun } from './inspect.ts';
 import { keepSchedule, noSchedule, readSchedules, removeSchedule, requireSchedule } from './keep.ts';
 import { readRuns } from './run-store.ts';
 import { listSchedules, setPaused } from './schedule-store.ts';
-import { publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
+import { type JobOptions, publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
 import { askForRun } from './start.ts';
 
 const params = pathParameter(
@@ -80,9 +79,9 @@ const asFile = object('The schedule as YAML.', {
   }),
 });
 
-const content = (table: OptionTable) => ({
+const content = (jobOptions: JobOptions) => ({
   'application/json': withExamples(
-    Type.Union([publishedSchedule(table), asFile], {
+    Type.Union([publishedSchedule(jobOptions), asFile], {
       description: 'The schedule, or its text under `file`.',
     }),
     {
@@ -112,16 +111,13 @@ const content = (table: OptionTable) => ({
  * Reads the members of a body, or the definition that its member `file` contains as text. @throws
  * InputError that lists all problems
  */
-async function readBody(
-  { system: { config, optionTable }, request }: Call,
-  name: string,
-): Promise<ScheduleDefinition> {
+async function readBody({ system, request }: Call, name: string): Promise<ScheduleDefinition> {
   const body = readJsonObject(bodyBytes(request));
   const { file } = body;
   const isText = typeof file === 'string' && Object.keys(body).length === 1;
-  const confinement = await confinementOf(config, callerEnvironment(request).name);
+  const confinement = await confinementOf(system.config, callerEnvironment(request).name);
   const bytes = Buffer.from(isText ? file : JSON.stringify(body));
-  const reading: FileReading<ScheduleDefinition> = readSchedule(optionTable, bytes, name, confinement);
+  const reading: FileReading<ScheduleDefinition> = readSchedule(system, bytes, name, confinement);
   const problems = reading.problems.map(({ message, ...problem }) => ({
     ...problem,
     message: message.replace(/^the file /, 'The schedule '),
@@ -132,7 +128,7 @@ async function readBody(
   return reading.value;
 }
 
-const put = (table: OptionTable) =>
+const put = (jobOptions: JobOptions) =>
   route({
     at: 'PUT /v1/schedules/:schedule',
     operationId: 'putSchedule',
@@ -142,7 +138,7 @@ const put = (table: OptionTable) =>
     access: 'import',
     bodyKind: 'json',
     params,
-    content: content(table),
+    content: content(jobOptions),
     answer,
     handle: async (call) => {
       const {
@@ -257,10 +253,10 @@ const run = route({
   },
 });
 
-export const scheduleRoutes = (table: OptionTable): readonly Route[] => [
+export const scheduleRoutes = (jobOptions: JobOptions): readonly Route[] => [
   list,
   show,
-  put(table),
+  put(jobOptions),
   change,
   remove,
   listRuns,

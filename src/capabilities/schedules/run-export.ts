@@ -71,7 +71,7 @@ async function requestJob(
   rest: { readonly since?: string | null; readonly from?: string; readonly to?: string },
   warnings: readonly ExportWarning[] = [],
 ): Promise<void> {
-  const body = { wait_for_loads: true, ...requestOf(exported), ...rest };
+  const body = { wait_for_loads: true, ...requestOf(context.exportOptions, exported), ...rest };
   await requestExport(context, run.environmentId, body, null, {
     origin: { kind: 'schedule', name: run.name },
     retentionDays: exported.retention_days ?? null,

@@ -19,6 +19,8 @@ export const schedules: Capability = {
   tend: async ({ db, config }) => ({ schedule_runs: await deleteRuns(db, config.jobRetentionDays) }),
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
-  routes: async (options) => ({ schedules: (await import('./http.ts')).scheduleRoutes(options) }),
+  routes: async (optionTable, exportOptions) => ({
+    schedules: (await import('./http.ts')).scheduleRoutes({ optionTable, exportOptions }),
+  }),
   commands: { schedules: async () => (await import('./cli.ts')).schedules },
 };

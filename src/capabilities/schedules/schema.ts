@@ -20,7 +20,7 @@ import { entities } from '../../domain/entity.ts';
 import type { Outcome } from '../../domain/job.ts';
 import { loadMembers } from '../../domain/load-options.ts';
 import type { OptionTable } from '../../domain/option-table.ts';
-import { exportRequest } from '../../export/request-schema.ts';
+import type { ExportOptions } from '../../export/options.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
@@ -172,6 +172,12 @@ const sources = { files, http, s3, command } as const;
 export type SourceKind = keyof typeof sources;
 export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 
+/** The options that the loads and the exports of schedules may have. */
+export interface JobOptions {
+  readonly optionTable: OptionTable;
+  readonly exportOptions: ExportOptions;
+}
+
 const load = (table: OptionTable) =>
   Type.Object(
     {
@@ -191,24 +197,29 @@ const load = (table: OptionTable) =>
   );
 
 /** Members of an export request. `checkExport` checks them with the reader of such requests. */
-const requestMembers = Object.fromEntries(
-  Object.entries(exportRequest.properties).map(([name, schema]) => [name, Type.Optional(anything(schema))]),
-) as Record<never, TSchema>;
+const requestMembers = ({ schema }: ExportOptions): Record<never, TSchema> =>
+  Object.fromEntries(
+    Object.entries<TSchema>(schema.properties).map(([name, member]) => [
+      name,
+      Type.Optional(anything(member)),
+    ]),
+  );
 
-const exported = objectOf('an export', 'What is exported: as in a request for an export, and besides', {
-  range: Type.Optional(choice(relativeRanges, 'Days and months in the time zone of the schedule.')),
-  retention_days: Type.Optional(
-    wholeNumber('Days that the files are kept; default: EXPORT_RETENTION_DAYS.', 0, 36_500),
-  ),
-  to_dir: Type.Optional(
-    text({
-      maxChars: 1_000,
-      description: 'Folder to copy the files to, in that of the environment below SCHEDULES_EXPORT_ROOTS.',
-      problem: folderProblem,
-    }),
-  ),
-  ...requestMembers,
-});
+const exported = (exportOptions: ExportOptions) =>
+  objectOf('an export', 'What is exported: as in a request for an export, and besides', {
+    range: Type.Optional(choice(relativeRanges, 'Days and months in the time zone of the schedule.')),
+    retention_days: Type.Optional(
+      wholeNumber('Days that the files are kept; default: EXPORT_RETENTION_DAYS.', 0, 36_500),
+    ),
+    to_dir: Type.Optional(
+      text({
+        maxChars: 1_000,
+        description: 'Folder to copy the files to, in that of the environment below SCHEDULES_EXPORT_ROOTS.',
+        problem: folderProblem,
+      }),
+    ),
+    ...requestMembers(exportOptions),
+  });
 
 const name = (description: string) =>
   text({
@@ -238,7 +249,7 @@ const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   ),
 });
 
-const members = (table: OptionTable) => ({
+const members = ({ optionTable, exportOptions }: JobOptions) => ({
   name: name('What its runs are listed under; its memory hangs on it.'),
   cron: text({
     maxChars: 200,
@@ -260,8 +271,8 @@ const members = (table: OptionTable) => ({
   ),
   overlap: withDefault(choice(['skip', 'wait'], 'What to do when the run before is still going.'), 'skip'),
   notify: Type.Optional(notify),
-  load: Type.Optional(load(table)),
-  export: Type.Optional(exported),
+  load: Type.Optional(load(optionTable)),
+  export: Type.Optional(exported(exportOptions)),
 });
 
 const options = {
@@ -271,21 +282,21 @@ const options = {
   ...exactlyOne(['load', 'export'], 'must have either load or export'),
 };
 
-const schedule = (table: OptionTable) => Type.Object(members(table), options);
+const schedule = (jobOptions: JobOptions) => Type.Object(members(jobOptions), options);
 
-export const schedulesSchema = (table: OptionTable) =>
+export const schedulesSchema = (jobOptions: JobOptions) =>
   objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
     timezone: withDefault(timeZone, 'UTC'),
-    schedules: listOf(schedule(table), 'The schedules.', MAX_SCHEDULES),
+    schedules: listOf(schedule(jobOptions), 'The schedules.', MAX_SCHEDULES),
   });
 
-export const oneSchedule = (table: OptionTable) => {
-  const { name: required, ...others } = members(table);
+export const oneSchedule = (jobOptions: JobOptions) => {
+  const { name: required, ...others } = members(jobOptions);
   return Type.Object({ name: Type.Optional(required), ...others }, options);
 };
 
-export const publishedSchedule = (table: OptionTable) =>
-  Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
+export const publishedSchedule = (jobOptions: JobOptions) =>
+  Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(jobOptions)) as TSchema);
 
 /**
  * Definition of a schedule. Placeholders `${env:…}` are stored as written, and are filled in only
@@ -302,7 +313,7 @@ export interface Schedule {
   readonly pausedAt: Date | null;
 }
 export type LoadDefinition = Static<ReturnType<typeof load>>;
-export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
+export type ExportDefinition = Static<ReturnType<typeof exported>> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
 /** A run's copy of its schedule's definition. The schedule may change while the run is open. */
@@ -311,7 +322,10 @@ export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'no
   readonly environment: string;
 }
 
-export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {
-  const names = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
+export function requestOf(
+  { schema }: ExportOptions,
+  exported: ExportDefinition,
+): Readonly<Record<string, unknown>> {
+  const names = Object.keys(schema.properties).filter((name) => (exported[name] ?? null) !== null);
   return Object.fromEntries(names.map((name) => [name, exported[name]]));
 }

@@ -28,6 +28,7 @@ export interface Part {
   /** At most one capability has this. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
+  readonly exportFilter?: ExportFilter;
   /** Route that checks a file and returns a `RecordCheck`. */
   readonly checkPath?: string;
 }
@@ -97,6 +98,20 @@ interface LoadOption {
    * Returns true if the option affects stored values. The load is then planned before it starts.
    */
   readonly decides: (query: Query) => boolean;
+}
+
+/** A filter of the export form for an option that selects users. */
+export interface ExportFilter {
+  readonly label: string;
+  /** Field of the request, and of the page's address. */
+  readonly field: string;
+  readonly Control: AnyComponent<ExportFilterProps>;
+}
+
+export interface ExportFilterProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
 }
 
 /** Result of a check: the records that a load of the file would refuse. */

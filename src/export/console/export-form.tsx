@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { useApi, useApiPage, useData } from '../../console/client/lib/data.ts';
-import { formatCount, formatTime, plural, visibleText } from '../../console/client/lib/format.ts';
+import { useApi, useApiPage } from '../../console/client/lib/data.ts';
+import { formatTime, plural, visibleText } from '../../console/client/lib/format.ts';
 import { words } from '../../console/client/lib/profiles.ts';
+import type { ExportFilter } from '../../console/client/part.ts';
 import {
   Button,
   Check,
@@ -17,9 +18,8 @@ import {
 } from '../../console/client/ui/controls.tsx';
 import { Problems, Section } from '../../console/client/ui/page.tsx';
 import { exportFormatFacts, exportFormats } from '../../domain/export.ts';
-import { loadSegments } from '../../lookups/console/list-segments.ts';
 import type { ExportItem } from '../api.ts';
-import { type ExportWish, formatOf, listOf } from './request.ts';
+import { type CoreField, type ExportWish, formatOf, listOf, optionFilters } from './request.ts';
 
 interface Part {
   readonly wish: ExportWish;
@@ -57,20 +57,27 @@ export function ExportForm(part: Part): VNode {
 interface Filter {
   readonly label: string;
   /** Fields of the form that this filter sets. */
-  readonly fields: readonly (keyof ExportWish)[];
+  readonly fields: readonly string[];
   readonly control: (part: Part) => VNode;
 }
 
 /** Returns a filter whose value is one list of ids or names. */
-function listFilter(label: string, name: keyof ExportWish, placeholder: string): Filter {
+function listFilter(label: string, name: CoreField, placeholder: string): Filter {
   const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
   return { label, fields: [name], control };
+}
+
+function optionFilter({ label, field, Control }: ExportFilter): Filter {
+  const control = ({ wish, onChange }: Part) => (
+    <Control label={label} value={wish[field] ?? ''} onChange={(value) => onChange({ [field]: value })} />
+  );
+  return { label, fields: [field], control };
 }
 
 const filters: readonly Filter[] = [
   { label: 'Period', fields: ['from', 'to'], control: Period },
   { label: 'Changed since an export', fields: ['since', 'removed'], control: Since },
-  { label: 'Segment', fields: ['segment_id'], control: Segment },
+  ...optionFilters.map(optionFilter),
   listFilter('Ids of users', 'user_id', 'u1, u2'),
   listFilter('Ids of companies', 'company_id', 'acme'),
   { label: 'Only these events', fields: ['events'], control: Events },
@@ -82,7 +89,7 @@ const filters: readonly Filter[] = [
 function Filters(part: Part): VNode {
   const [added, setAdded] = useState<readonly string[]>([]);
   const isShown = ({ label, fields }: Filter): boolean =>
-    added.includes(label) || fields.some((name) => part.wish[name] !== '');
+    added.includes(label) || fields.some((name) => (part.wish[name] ?? '') !== '');
   const remove = ({ label, fields }: Filter): void => {
     setAdded(added.filter((each) => each !== label));
     part.onChange(Object.fromEntries(fields.map((name) => [name, ''])));
@@ -171,25 +178,8 @@ function Since(part: Part): VNode {
   );
 }
 
-function Segment({ wish, onChange }: Part): VNode {
-  const { data, error, reload } = useData('segments', loadSegments);
-  const options = data?.data.map(({ id, title }) => [String(id), visibleText(title)] as const) ?? [];
-  return (
-    <>
-      <Problems error={error} onRetry={reload} />
-      <SelectField
-        label="Segment"
-        hint={data?.isCut === true ? `Offers the first ${formatCount(options.length)}.` : undefined}
-        value={wish.segment_id}
-        options={[['', 'All users'], ...options]}
-        onChange={(segment_id) => onChange({ segment_id })}
-      />
-    </>
-  );
-}
-
 interface ChoiceProps {
-  readonly name: keyof ExportWish;
+  readonly name: CoreField;
   readonly label: string;
   readonly options: Options;
 }
@@ -208,7 +198,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 }
 
 interface SwitchProps {
-  readonly name: keyof ExportWish;
+  readonly name: CoreField;
   readonly label: string;
   /** Value in the address if the switch is on. */
   readonly on: string;
@@ -287,7 +277,7 @@ function Columns({ wish, onChange }: Part): VNode {
   );
 }
 
-type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: keyof ExportWish };
+type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: CoreField };
 
 /** Shows a text field for a list whose items are separated by commas. */
 function Text({ wish, onChange, name, ...rest }: Part & TextProps): VNode {

@@ -75,7 +75,7 @@ function Again({ id }: { readonly id: string }): VNode | null {
   const { data } = useApi<JobHistory>(`${jobPath(id)}/history`);
   if (data === undefined) return null;
   const words = Object.entries(exportOf(data)).map(
-    ([name, value]) => `${name} ${visibleText(String(value))}`,
+    ([name, value]) => `${name} ${visibleText(textOf(value))}`,
   );
   return (
     <span class="row">
@@ -83,6 +83,10 @@ function Again({ id }: { readonly id: string }): VNode | null {
       <span class="muted break">{words.join(', ') || 'everything'}</span>
     </span>
   );
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
 const names: Readonly<Record<string, string>> = {

@@ -1,19 +1,19 @@
 /* Converts an export request from its form, or from the parameters in the ledger. */
 
+import { parts } from 'sluice:capabilities';
 import { plural } from '../../console/client/lib/format.ts';
 import { exportFormatFacts, isExportFormat } from '../../domain/export.ts';
 import type { JobHistory } from '../../http/job.ts';
 import type { ExportPreview } from '../api.ts';
+import { segmentFilter } from './segment-filter.tsx';
 
 export const exportsPath = '/api/v1/analytics/exports';
 
-/** Fields of the export form, which are also the parameter names in the page address. */
-export const exportFields = [
+const coreFields = [
   'kinds',
   'events',
   'from',
   'to',
-  'segment_id',
   'user_id',
   'company_id',
   'leave_out',
@@ -27,9 +27,19 @@ export const exportFields = [
   'emails',
 ] as const;
 
+/** Options that select users. */
+export const optionFilters = [segmentFilter, ...parts.flatMap(({ exportFilter = [] }) => exportFilter)];
+
+const optionFields = optionFilters.map(({ field }) => field);
+
+/** Fields of the export form, which are also the parameter names in the page address. */
+export const exportFields: readonly string[] = [...coreFields, ...optionFields];
+
+export type CoreField = (typeof coreFields)[number];
+
 /** Value of each field. A missing field is ''. */
-export type ExportWish = Readonly<Record<(typeof exportFields)[number], string>>;
-type Body = Readonly<Record<string, string | readonly string[] | boolean>>;
+export type ExportWish = Readonly<Record<CoreField, string> & Partial<Record<string, string>>>;
+type Body = Readonly<Record<string, string | readonly string[] | boolean | object>>;
 
 /** Splits a list of ids, addresses or terms at line breaks and commas. */
 export function listOf(text: string): readonly string[] {
@@ -49,7 +59,7 @@ export function bodyOf(wish: ExportWish): Body {
     event_type: [...listOf(wish.kinds), ...listOf(wish.events)],
     user_id: listOf(wish.user_id),
     company_id: listOf(wish.company_id),
-    segment_id: wish.segment_id,
+    ...Object.fromEntries(optionFields.map((field) => [field, wish[field] ?? ''])),
     exclusions: excluded.join(','),
     layout: wish.layout,
     format: wish.format,

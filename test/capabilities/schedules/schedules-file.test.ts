@@ -12,6 +12,7 @@ import {
 import { readCommandsFile } from '../../../src/capabilities/schedules/source-command.ts';
 import { toFileOptions } from '../../../src/domain/load-options.ts';
 import { OptionTable } from '../../../src/domain/option-table.ts';
+import { ExportOptions } from '../../../src/export/options.ts';
 
 const variables = ['PARTNER_TOKEN', 'ARCHIVE_KEY', 'ARCHIVE_SECRET'];
 const confinement: Confinement = {
@@ -21,8 +22,8 @@ const confinement: Confinement = {
   exportRoots: [],
   commands: new Map([['shop', { run: ['psql', '{hours}'] }]]),
 };
-const table = new OptionTable([]);
-const readSchedulesFile = (bytes: Uint8Array) => readFileOf(table, bytes, confinement);
+const jobOptions = { optionTable: new OptionTable([]), exportOptions: new ExportOptions([]) };
+const readSchedulesFile = (bytes: Uint8Array) => readFileOf(jobOptions, bytes, confinement);
 
 function problemsOf(text: string): string[] {
   const { problems } = readSchedulesFile(Buffer.from(text));
@@ -50,7 +51,7 @@ describe('a schedules file', () => {
       notify: { emails: ['ada@example.com'], on: ['completed_with_rejects', 'failed'] },
       load: { if_duplicate: 'skip', max_errors: '5%' },
     });
-    const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema(table));
+    const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema(jobOptions));
     expect(validate(parse(bytes.toString()))).toBe(true);
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
@@ -70,7 +71,9 @@ describe('a schedules file', () => {
       );
       expect(problems).toEqual([]);
       const definition = value?.[0]?.load;
-      expect(definition && toFileOptions(table, definition, definition.entity).source).toEqual({
+      expect(
+        definition && toFileOptions(jobOptions.optionTable, definition, definition.entity).source,
+      ).toEqual({
         encoding: 'windows-1252',
         delimiter: ';',
         header: 'none',

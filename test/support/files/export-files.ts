@@ -57,7 +57,7 @@ export const everything: ExportRequest = {
   eventNames: [],
   userIds: [],
   companyIds: [],
-  segmentId: null,
+  options: {},
   exclusions: [],
   format: 'ndjson',
   compression: 'none',

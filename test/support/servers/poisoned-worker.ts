@@ -10,6 +10,7 @@ import { addGlobalOptions } from '../../../src/cli/settings.ts';
 import { createTerminal } from '../../../src/cli/terminal.ts';
 import type { System, SystemOptions } from '../../../src/context.ts';
 import { OptionTable } from '../../../src/domain/option-table.ts';
+import { ExportOptions } from '../../../src/export/options.ts';
 import type { FileRef } from '../../../src/files/file-store.ts';
 import { openSystem } from '../../../src/processes/open-system.ts';
 import { workCommand } from '../../../src/processes/work.ts';
@@ -68,6 +69,7 @@ const cli = {
   rewriter: null,
   declaredSections: async () => [],
   optionTable: new OptionTable([]),
+  exportOptions: new ExportOptions([]),
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

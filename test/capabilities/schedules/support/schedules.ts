@@ -20,6 +20,7 @@ import { askForRun, makeDueRuns } from '../../../../src/capabilities/schedules/s
 import { runJob } from '../../../../src/capabilities/schedules/work.ts';
 import { OptionTable } from '../../../../src/domain/option-table.ts';
 import type { TaskClaim } from '../../../../src/domain/task.ts';
+import { ExportOptions } from '../../../../src/export/options.ts';
 import { capabilities } from '../../../../src/registry.ts';
 import { runTask, withoutStop } from '../../../../src/tasks/run-task.ts';
 import type { TestSystem } from '../../../support/servers/system.ts';
@@ -33,12 +34,15 @@ export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions 
 }
 
 let names = 0;
-const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
+const jobOptions = {
+  optionTable: new OptionTable(capabilities.flatMap(({ loads }) => loads ?? [])),
+  exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
+};
 
 /** Returns a schedule without checking it. The schedule is stored when it is first used. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
-  return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
+  return Default(oneSchedule(jobOptions), structuredClone(members)) as ScheduleDefinition;
 }
 
 /** Stores a schedule as if it were saved now. Does nothing if the schedule is already stored. */
