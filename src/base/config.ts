@@ -1,4 +1,4 @@
-/** Reads the configuration once, from the environment and flags. Callers pass it on. */
+/** Reads the configuration once, from the environment and flags. Callers pass the result on. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
@@ -14,7 +14,7 @@ type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 /** All settings and derived values. Do not log URLs and keys, because they contain secrets. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
-  /** Absolute path of the folder for files. Unused if files are on S3. */
+  /** Absolute path of the folder for files. Not used if files are stored on S3. */
   readonly filesDir: string;
   /** Certificate authorities in PEM. `null` for those built into Node. */
   readonly redisCa: string | null;
@@ -38,9 +38,9 @@ const schema = Type.Object(
 );
 
 /**
- * Reads the configuration. `overrides` come from flags. The variable NAME_FILE contains the path of
- * a file with the value of NAME, as is usual for container secrets. `others` are problems that were
- * found earlier, and the error lists them first.
+ * Reads the configuration. `overrides` come from flags. The variable NAME_FILE may contain the path
+ * of a file with the value of NAME, as is usual for container secrets. `others` are problems found
+ * earlier, which the error lists first.
  * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
@@ -67,7 +67,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // Continues with a valid value, so that later checks of several settings also run.
+    // Continues with a valid value, so that later checks that involve several settings also run.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -75,7 +75,9 @@ export function readConfig(
   return Object.freeze(config);
 }
 
-/** Returns NAME, or the content of the file NAME_FILE. @throws ConfigError */
+/**
+ * Returns the value of NAME, or the content of the file that NAME_FILE names. @throws ConfigError
+ */
 function readSettingText(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? '';
   const file = environment[`${name}_FILE`] ?? '';
@@ -90,8 +92,8 @@ function readSettingText(name: string, environment: Environment): string | undef
 }
 
 /**
- * Returns the result of the work. If the work fails, notes the problem and returns `instead`, so
- * that all problems are reported together.
+ * Calls `work` and returns its result. If `work` fails, records the problem and returns `instead`,
+ * so that all problems are reported together.
  */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
@@ -112,8 +114,8 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * Number of a worker's database connections for leases and capabilities, in addition to those for
- * chunks.
+ * Number of database connections of a worker in addition to those for chunks: for leases and
+ * capabilities.
  */
 const besideChunks = 4;
 

@@ -1,7 +1,7 @@
 import { type Naming, type Part, type Sentence, write } from './sentence.ts';
 
 /**
- * Codes of errors with their HTTP status. Callers rely on the codes. A bad record is not an error:
+ * Error codes and their HTTP statuses. Callers rely on the codes. A bad record is not an error:
  * functions return it as a `Reject`.
  */
 export const errorCodes = {
@@ -55,11 +55,11 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
-  /** Parts of the message. Missing if the message does not name options. */
+  /** Parts of the message. Missing if the message does not mention any options. */
   readonly parts?: readonly Part[];
 }
 
-/** A problem whose message may name options. */
+/** A problem whose message may mention options. */
 export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
@@ -90,7 +90,7 @@ function keepable({ code, message, details, parts }: StatedProblem): Problem {
   return typeof sentence === 'string' ? problem : { ...problem, parts: sentence };
 }
 
-/** Returns the message of a problem, in which options have the names that the interface uses. */
+/** Returns the message of a problem. Options have the names that `naming` gives them. */
 export function messageIn({ message, parts }: Problem, naming: Naming): string {
   return parts === undefined ? message : keepableText(write(parts, naming));
 }
@@ -126,12 +126,12 @@ export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
 
-/** The process is stopping. The work is released, and the attempt does not count. */
+/** The process is stopping. Its work is released, and the attempt does not count. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** The work fails permanently, although nothing is broken. A retry would not help. */
+/** The work has failed permanently, although nothing is broken. A retry would not help. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -142,14 +142,14 @@ export class FinalFailure extends Error {
   }
 }
 
-/** A broken invariant, and therefore a bug in sluice. Retries never hide it. */
+/** A broken invariant, and therefore a bug in sluice. A retry never hides such an error. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
 /**
- * A file contradicts its format, or uses a part of the format that is not supported. The message is
- * the end of a sentence.
+ * A file contradicts its format, or uses an unsupported part of the format. The message completes a
+ * sentence.
  */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
@@ -160,8 +160,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Returns the message. An AggregateError means that every address refused the connection, so its
- * first error's message is returned.
+ * Returns the message of an error. An AggregateError means that every address refused the
+ * connection, so the message of its first error is returned.
  */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);

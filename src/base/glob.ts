@@ -3,10 +3,10 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Returns a function that matches a whole string. `*` matches any text. On a mismatch, only the
- * last star is extended by one character, because extending an earlier star cannot help. The time
- * is therefore at most proportional to the product of both lengths. The time of a regular
- * expression could be exponential in the number of stars.
+ * Returns a function that tests whether a whole string matches the pattern. `*` matches any text.
+ * On a mismatch, only the last star is extended by one character, because extending an earlier star
+ * cannot help. The time is therefore at most proportional to the product of both lengths. A regular
+ * expression could need time that is exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

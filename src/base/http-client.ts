@@ -27,7 +27,7 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers with lower-case names. For a repeated header, its first value. */
+  /** Headers by lower-case name. A repeated header has its first value. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
   /** Closes the connection. Callers must call it even if they did not read the body. */
@@ -40,7 +40,7 @@ export interface HttpAnswer {
  */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Loaded lazily, because most commands do not need HTTP. A CommonJS package that is bundled has
+  // Loaded lazily, because most commands do not need HTTP. Once bundled, this CommonJS package has
   // only a default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
@@ -50,7 +50,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // The caller limits the time for the body.
+    // No limit, because the caller limits the time for the body.
     bodyTimeout: 0,
   });
   try {
@@ -83,8 +83,8 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
 }
 
 /**
- * Returns the delay of `Retry-After` (seconds or a date) in milliseconds from `now`, or `null` for
- * any other value.
+ * Returns the delay that a `Retry-After` header (seconds or a date) specifies, in milliseconds from
+ * `now`. `null` for any other value.
  */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
@@ -105,7 +105,9 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/** Error code for addresses of this machine, of its network or of a cloud's metadata service. */
+/**
+ * Error code for addresses of this machine, of the local network or of a cloud's metadata service.
+ */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
@@ -129,9 +131,9 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns a `lookup` function that returns only allowed addresses. The connection uses the address
- * that was checked. Node does not call `lookup` for literal addresses, so check those with
- * `requireAllowedHost`.
+ * Returns a `lookup` function that returns only allowed addresses. Therefore, the connection uses
+ * an address that was checked. Node does not call `lookup` for literal addresses, so check those
+ * with `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
@@ -162,10 +164,10 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 
 /**
  * Adds an error listener to each connection of an agent of Node's HTTP client, which S3's SDK and
- * the span exporter use. A server may send its response before it has read the body and then reset
- * the connection. Node 20 to 24 removes its own listener before it emits that error
- * (`requestOnFinish`), and the process would exit. The error can be ignored, because the request
- * has already failed or its response has arrived.
+ * the span exporter use. A server may respond before it has read the whole body, and then reset the
+ * connection. Node 20 to 24 removes its own listener before it emits that error
+ * (`requestOnFinish`), so the process would exit. The error can be ignored, because the request has
+ * already failed or its response has arrived.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

@@ -10,8 +10,8 @@ const shape =
 const minuteMs = 60_000;
 
 /**
- * Reads an ISO 8601 date or time, with up to six fractional digits. Text without a time zone is in
- * UTC. Returns `null` for any other text.
+ * Reads an ISO 8601 date or time with up to six fractional digits. Without a time zone, UTC is
+ * assumed. Returns `null` for any other text.
  */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
@@ -72,7 +72,7 @@ export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSeco
 function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
   const number = Number(value);
   if (Number.isSafeInteger(number)) {
-    // Dividing and rounding down would be wrong near 2^53.
+    // For numbers near 2^53, dividing and rounding down would give wrong results.
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
@@ -82,19 +82,19 @@ function divide(value: number | bigint, by: number): [quotient: number | bigint,
   return [(exact - rest) / divisor, Number(rest)];
 }
 
-/** Formats a second of the day. The end of a day is `24:00:00`. */
+/** Formats a second of the day as a time. The end of a day is `24:00:00`. */
 function clockText(second: number): string {
   const two = (number: number) => String(number).padStart(2, '0');
   return `${two(Math.floor(second / 3600))}:${two(Math.floor(second / 60) % 60)}:${two(second % 60)}`;
 }
 
 /**
- * Formats a day as in XML Schema, such as `2024-02-29`. Years after 9999 have more digits and no
- * plus sign, as in `12024-02-29`, which PostgreSQL reads. Years before 0 have a minus sign.
+ * Formats a date as in XML Schema, such as `2024-02-29`. Years after 9999 have more digits and no
+ * plus sign, as in `12024-02-29`, which PostgreSQL can read. Years before 0 have a minus sign.
  */
 export function dayText(days: number): string {
-  // Counts from 1 March of year 0 in periods of 400 years. A Date cannot be used, because its range
-  // ends in year 275760.
+  // Counts days from 1 March of year 0 in periods of 400 years. A Date cannot be used, because its
+  // range ends in year 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -123,14 +123,14 @@ export interface RangeEnd {
 
 const dayMs = 24 * 60 * 60 * 1000;
 /**
- * Last instant that both PostgreSQL and ISO 8601 can express. People write its day to mean
+ * Last instant that both PostgreSQL and ISO 8601 can express. People write its date to mean
  * "forever".
  */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
 /**
- * Reads a day in UTC or an instant. Returns `null` for any other text. All results have the same
- * length, so their alphabetical order is that of time.
+ * Reads a UTC date or an instant. Returns `null` for any other text. All results have the same
+ * length, so their alphabetical order is chronological.
  */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
@@ -147,14 +147,14 @@ function nextDay(ms: number): string {
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
 /**
- * Smaller numbers are seconds and the rest are milliseconds. As seconds, this number is a time in
- * 5138. As milliseconds, it is a time in 1973.
+ * Smaller numbers are seconds. This number and larger ones are milliseconds. As seconds, this
+ * number is a time in 5138. As milliseconds, it is a time in 1973.
  */
 const firstMilliseconds = 1e11;
 
 /**
- * Reads a number of seconds or milliseconds since 1970. The unit of times from 1974 to 5138 is
- * unambiguous. Returns `null` for any other text.
+ * Reads a number of seconds or milliseconds since 1970. The unit is unambiguous for times from 1974
+ * to 5138. Returns `null` for any other text.
  */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);

@@ -1,14 +1,11 @@
 import { KiB, MiB } from './bytes.ts';
 
-// Limits that several folders share. They are in bytes unless the name contains another unit.
+// Limits that several folders share. They are in bytes unless the name states another unit.
 // Configurable limits are in `settings.ts`.
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
-/**
- * Longer records are refused as `record_too_large`. This is also the maximum length of a quoted
- * cell.
- */
+/** Longer records are refused as `record_too_large`. Also the maximum length of a quoted cell. */
 export const MAX_RECORD_BYTES = MiB;
 export const MAX_VALUE_BYTES = 64 * KiB;
 export const MAX_ID_BYTES = 256;
@@ -18,14 +15,14 @@ export const MAX_PROPERTY_NAME_CHARS = 255;
  * environment.
  */
 export const MAX_LISTED_NAMES = 10_000;
-/** Maximum bytes of an operator's file, and maximum number of items in each of its lists. */
+/** Maximum size of an operator's file, and maximum number of items in each of its lists. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Maximum depth of nested objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
- * Maximum depth that is checked before parsing. It includes the `company` and `metadata` objects
+ * Maximum depth that is checked before parsing. It allows for the `company` and `metadata` objects
  * that may surround a value.
  */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
@@ -56,7 +53,7 @@ export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
-/** Minimum rate. A slower upload is ended. A modem is five times as fast. */
+/** Slower uploads are ended. A modem is five times as fast. */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
@@ -72,7 +69,10 @@ export const MAX_COUNTED_AHEAD = 10_000;
 export const READ_TIMEOUT_MS = 5_000;
 export const MAX_REQUEST_PROBLEMS = 100;
 
-/** Time after its last heartbeat for which a worker still owns a chunk, by the database's clock. */
+/**
+ * Time for which a worker still owns a chunk after the worker's last heartbeat, by the database's
+ * clock.
+ */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
@@ -84,8 +84,8 @@ export const MAX_TIMEOUTS = 10;
 
 export const MAX_BATCH_BYTES = 10 * MiB;
 /**
- * Maximum bytes of all batch bodies in a process, counted from their first byte to the response.
- * Parsed bodies need several times as much memory.
+ * Maximum total size of all batch bodies in a process. A body counts from its first byte until the
+ * response. Parsed bodies need several times as much memory.
  */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 /**
@@ -94,16 +94,16 @@ export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_EVENT_NAME_BYTES = 256;
 /**
- * Maximum time by which an event may be in the future, because a sender's clock may be wrong or
- * show local time.
+ * Maximum time by which an event may be in the future. It is not 0, because a sender's clock may be
+ * wrong or show local time.
  */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Earliest allowed time of an event. It limits the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 
 /**
- * Interval between measurements of the event loop's delay. A shorter interval keeps an idle process
- * awake.
+ * Interval between measurements of the event loop's delay. A shorter interval would keep an idle
+ * process awake.
  */
 export const DELAY_RESOLUTION_MS = 50;
 
@@ -113,12 +113,12 @@ export const MAX_DELETION_IDS = 10_000;
 export const MAX_DELETION_BYTES = 8 * MiB;
 
 /**
- * Age of a worker's last heartbeat after which the worker counts as dead. It sends one every 5
- * seconds.
+ * Age of a worker's last heartbeat after which the worker counts as dead. A worker sends a
+ * heartbeat every 5 seconds.
  */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** Number of steps shown for a period. Twice as many are stored. */
+/** Number of steps shown for a period. Twice as many steps are stored. */
 export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_FAILURES = 5;

@@ -28,8 +28,8 @@ const redacted = [
 ];
 
 /**
- * Returns a logger that writes to standard error: readable lines if that is a terminal, otherwise
- * JSON lines. It counts repeated problems instead of logging each of them.
+ * Returns a logger that writes to standard error: readable lines if standard error is a terminal,
+ * otherwise JSON lines. It counts repeated problems instead of logging each of them.
  */
 export function createLogger(level: string, name: string): Logger {
   const options = {
@@ -48,7 +48,7 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** Messages that `sluice start` prints itself. */
+/** Messages that `sluice start` prints itself. On a terminal, they are not shown a second time. */
 const printedMessages = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
@@ -91,8 +91,8 @@ const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Returns a log hook that drops repeats of a problem within a minute, unless the line has a job or
- * request. The next line about the problem reports the number of dropped lines.
+ * Returns a log hook that drops repeats of a problem within a minute, unless the line belongs to a
+ * job or request. The next line about the problem reports the number of dropped lines.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
@@ -136,7 +136,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Builds the line without the logger, because the logger's own lines are still waiting to be
+ * Builds the line without the logger, because lines from the logger are still waiting to be
  * written.
  */
 function describeDropped(name: string, lines: number): string {
@@ -152,7 +152,7 @@ function describeError(error: Error): object {
   return described;
 }
 
-/** Maximum bytes of waiting lines. Further lines are dropped. */
+/** Maximum size of all waiting lines. Further lines are dropped. */
 const maxWaitingBytes = 1024 * 1024;
 /** Delay after a failed write. */
 const retryMs = 1_000;
@@ -227,7 +227,8 @@ export class LogSink {
   #writeFrom(batch: Batch, at: number): void {
     write(this.#descriptor, batch.bytes, at, (error, written) => {
       if (error?.code === 'EAGAIN' || error?.code === 'EBUSY') {
-        // The pipe is full, because its reader is slow. It accepts the rest later.
+        // The pipe is full, because its reader is slow. The pipe will accept the remaining bytes
+        // later.
         setTimeout(() => this.#writeFrom(batch, at), busyMs).unref();
       } else if (error !== null) {
         this.#lose(batch, at);

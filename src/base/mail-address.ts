@@ -1,12 +1,13 @@
 // Addresses are checked more strictly than the standards require. Quoted parts, comments, groups,
-// address literals and display names are refused. Therefore an address cannot end a header line or
-// add a recipient. A mail server cannot read it as a command, and a mail program cannot read it as
-// an option (`-oQ…`).
+// address literals and display names are refused. Therefore, an address cannot end a header line or
+// add a recipient. A mail server cannot interpret it as a command, nor a mail program as an option
+// (`-oQ…`).
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /**
- * Returns true for one plain ASCII address. Its domain has a dot (`a@b` fails) or is `localhost`.
+ * Returns true for a single plain ASCII address. Its domain must contain a dot (`a@b` fails) or be
+ * `localhost`.
  */
 export function isMailAddress(text: string): boolean {
   const at = text.lastIndexOf('@');

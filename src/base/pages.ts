@@ -1,4 +1,4 @@
-/** Yields the pages from the place `first` to the last page. */
+/** Yields all pages, starting at the place `first`. */
 export async function* walkPages<Place, P extends { readonly next: Place | null }>(
   first: NoInfer<Place>,
   read: (after: Place) => Promise<P>,
@@ -13,8 +13,7 @@ export async function* walkPages<Place, P extends { readonly next: Place | null 
 }
 
 /**
- * Returns the place of the last item, after which the next page begins. Returns `null` on the last
- * page.
+ * Returns the place of the last item, after which the next page begins. `null` on the last page.
  */
 export function nextOf<T, Place>(
   items: readonly T[],

@@ -9,16 +9,15 @@ interface RedisNode {
 export interface RedisTarget {
   readonly kind: 'server' | 'sentinel' | 'cluster';
   /**
-   * The server, the sentinels, or the servers of the cluster to contact first. There is at least
-   * one.
+   * The server, the sentinels, or the cluster's servers to contact first. There is at least one.
    */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** User for the data servers. The sentinels have a separate one. */
+  /** User for the data servers. The sentinels have a separate user. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
-  /** Restricts addresses to IPv4 (4) or IPv6 (6). `null` for both. */
+  /** Restricts addresses to IPv4 (4) or IPv6 (6). `null` to allow both. */
   readonly family: number | null;
   readonly sentinel: {
     readonly name: string;

@@ -1,8 +1,8 @@
-/** Clock that retries and polls use. */
+/** Clock used by retries and polls. */
 export interface Clock {
   /** Returns the milliseconds of a clock that never runs backwards. */
   now(): number;
-  /** Resolves early, without an error, once the signal is aborted. */
+  /** Resolves after `ms`, or without an error as soon as the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -22,8 +22,8 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Pause in milliseconds, or a function that returns it for the number of failures or polls so far
- * (1 or more).
+ * Pause in milliseconds, or a function that returns the pause for the number of failures or polls
+ * so far (at least 1).
  */
 export type Pause = number | ((failures: number) => number);
 
@@ -36,7 +36,7 @@ function msOf(pause: Pause, failures: number): number {
   return typeof pause === 'number' ? pause : pause(failures);
 }
 
-/** Limits and pauses of retries. Without a limit, the work is repeated until it succeeds. */
+/** Limits and pauses for retries. Without a limit, the work is repeated until it succeeds. */
 export interface RetryPolicy {
   /** Number of attempts, including the first. */
   readonly tries?: number;
@@ -52,9 +52,9 @@ export interface RetryPolicy {
 }
 
 /**
- * Returns the result of the first successful attempt.
- * @throws the last error. If the signal was aborted after an error that may pass, throws its
- * reason.
+ * Calls `work` until an attempt succeeds and returns its result.
+ * @throws the last error. If the signal was aborted after an error that may pass, throws the
+ * signal's reason.
  */
 export async function retry<T>(
   policy: RetryPolicy,
@@ -86,7 +86,7 @@ export interface PollPolicy {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Polls until `isSo` returns true. Returns false after `forMs`, or once the signal is aborted. */
+/** Polls until `isSo` returns true. Returns false after `forMs`, or if the signal is aborted. */
 export async function pollUntil(
   { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
   isSo: () => boolean | Promise<boolean>,

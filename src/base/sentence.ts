@@ -1,11 +1,11 @@
 import { capitalise } from './wording.ts';
 
-// Sentences that name options consist of parts, because each interface names options in its own
-// way.
+// Sentences that mention options consist of parts, because each interface has its own names for
+// options.
 
 export interface NamedOption {
   readonly option: string;
-  /** Empty if the sentence is about the option and not about a value. */
+  /** Empty if the sentence is about the option and not about a particular value. */
   readonly value: string;
   /** True if the sentence advises the reader to use the option: `with name=value`. */
   readonly isMeans: boolean;
@@ -13,17 +13,17 @@ export interface NamedOption {
 
 export type Part = string | NamedOption;
 
-/** Plain data, because sandboxes send it to another process. */
+/** Plain data, because sandboxes send sentences to another process. */
 export type Sentence = string | readonly Part[];
 
-/** The way in which an interface names options. */
+/** How an interface names options. */
 export interface Naming {
   readonly name: (option: NamedOption) => string;
   /** Word before a recommended option, such as `with`. */
   readonly means: string;
 }
 
-/** Options have the names of HTTP parameters. Logs and the database also use these names. */
+/** Uses the names of HTTP parameters, as do logs and the database. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, means: 'with' };
 
 export function named(option: string, value = ''): NamedOption {

@@ -1,6 +1,6 @@
 /**
- * All settings with name, default and meaning. `readConfig` reads them. docs/configuration.md and
- * .env.example are generated from them.
+ * All settings with their names, defaults and meanings. `readConfig` reads the settings.
+ * docs/configuration.md and .env.example are generated from this file.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -14,8 +14,8 @@ import { choice, rule } from './operator-file/schema.ts';
 const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;
 
-// Kinds of settings. A kind defines how text becomes a value, and the schema of the value. Only the
-// table below uses kinds.
+// A kind defines how text becomes a value, and the schema of that value. Only the table below uses
+// kinds.
 
 interface Kind<S extends TSchema = TSchema> {
   readonly name?: string;
@@ -43,7 +43,7 @@ function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** Empty text means `null`, as in all kinds below. */
+/** Empty text means `null`, as for all kinds below. */
 function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
@@ -108,7 +108,7 @@ function oneOf<const T extends string>(fallback: T, meaning: string, allowed: re
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Returns milliseconds, or `null` unless the text is from 1s to 24h. */
+/** Returns milliseconds. `null` unless the text is between 1s and 24h. */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);
@@ -154,8 +154,8 @@ function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces SSL modes that the driver treats as `verify-full`. With those modes, the driver would
- * warn at every start that a later version will treat them as weaker.
+ * Replaces SSL modes that the driver treats as `verify-full`. Otherwise, the driver would warn at
+ * every start that a later version will treat those modes as weaker.
  */
 function postgresUrl(meaning: string) {
   const parse = (text: string) =>

@@ -4,16 +4,16 @@ import { ConfigError } from './errors.ts';
 export interface S3Location {
   readonly url: string;
   readonly bucket: string;
-  /** Prefix of every key, without outer slashes. May be empty. */
+  /** Prefix of every key, without slashes at its ends. May be empty. */
   readonly prefix: string;
   /** `null` for Amazon's own endpoint in the region. */
   readonly endpoint: string | null;
-  /** `null` if the SDK determines it (AWS_REGION, profile). */
+  /** `null` if the SDK determines the region (AWS_REGION, profile). */
   readonly region: string | null;
   /** True if the bucket is in the path, false if it is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
-  /** Do not log. `null` if the SDK finds them (profile, role of the machine or pod). */
+  /** Do not log. `null` if the SDK finds credentials (profile, role of the machine or pod). */
   readonly credentials: S3Credentials | null;
 }
 

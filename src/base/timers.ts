@@ -6,7 +6,7 @@ export interface Poller {
 
 type Poll = () => void | Promise<void>;
 
-/** Polls immediately, and again `everyMs` after each poll has ended. `poll` must not throw. */
+/** Polls immediately, and then `everyMs` after the end of each poll. `poll` must not throw. */
 export function startPoller(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, false);
 }
@@ -48,11 +48,11 @@ export interface KeepAlive {
 }
 
 /**
- * Calls `renew` every `everyMs` until it returns false. A failed renewal needs no special care,
- * because a lease lasts for several intervals. Does not keep the process alive.
+ * Calls `renew` every `everyMs` until it returns false. A failed call is ignored, because a lease
+ * lasts for several intervals. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  // Does not wait for the renewal, so that one that hangs does not delay the next.
+  // Does not wait for `renew`, so that a call that hangs does not delay the next.
   const beats = startWatch(everyMs, () => {
     renew().then(
       (isThere) => (isThere ? undefined : beats.stop()),
@@ -84,10 +84,10 @@ export async function withDeadline<T, L>(
 
 export interface Phase {
   readonly name: string;
-  /** Maximum milliseconds. The phase gets less time if the total is nearly used up. */
+  /** Maximum milliseconds. The phase gets less if the total time is nearly used up. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
-  /** Called to end late work by force. */
+  /** Called to end a late phase by force. */
   readonly force?: () => void;
 }
 
@@ -98,8 +98,8 @@ export interface Phase {
 const leastMs = 250;
 
 /**
- * Runs the phases in order: the intake of work first, the services that others need last. Logs and
- * abandons a phase that is late or fails, so that the shutdown ends within `totalMs`, plus
+ * Runs the phases in order: first the intake of work, last the services that other phases need.
+ * Logs and abandons a phase that is late or fails, so the shutdown ends within `totalMs`, plus
  * `leastMs` per remaining phase. Returns true if all phases succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {

@@ -8,11 +8,11 @@ let ms = 0;
 let count = 0;
 
 /**
- * Returns a UUID version 7 that is greater than those returned before. It contains the time, a
+ * Returns a UUID version 7 that is greater than all UUIDs returned before. It contains the time, a
  * counter within the millisecond, and random bits.
  */
 export function uuidv7(): string {
-  // Requests random bytes in blocks, because one request per id would take most of the time.
+  // Requests random bytes in blocks, because a request for each id would take most of the time.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

@@ -37,19 +37,19 @@ export function capitalise(word: string): string {
 }
 
 /**
- * Cuts text that is longer than `most` characters and adds `…`. If the cut splits a surrogate pair,
- * replaces the first half.
+ * Truncates text that is longer than `most` characters and adds `…`. If that splits a surrogate
+ * pair, replaces the remaining half.
  */
 export function shorten(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
 }
 
-// Names that people choose are shown to others. Hidden characters (controls, reordering marks such
-// as U+202E, spaces without width) can make names look alike.
+// Names that people choose are shown to other people. Hidden characters (controls, reordering marks
+// such as U+202E, spaces without width) can make names look alike.
 
 /**
- * Ranges for a character class. They omit the two joiners, because emoji and several scripts need
- * those.
+ * Ranges for a character class. The two joiners are not included, because emoji and several scripts
+ * need them.
  */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';

@@ -3,9 +3,7 @@ import { SCAN_BYTES } from './limits.ts';
 
 const turnMs = 20;
 
-/**
- * Yields the items. Every 20 ms it pauses, so that other work (leases, signals, requests) can run.
- */
+/** Yields the items. Pauses every 20 ms so that other work (leases, signals, requests) can run. */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   let since = performance.now();
   for (const item of items) {
@@ -20,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** Milliseconds of work in turns after which other work gets the same time. */
+/** After this many milliseconds of work in turns, other work gets the same time. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -31,8 +29,8 @@ let busyMs = 0;
 
 /**
  * Resolves when the caller may work without interruption for well under a millisecond. Turns are
- * granted in the order of the calls. They use half of the event loop's time, so that requests are
- * still served.
+ * granted in the order of the calls. Turns use half of the event loop's time, so requests are still
+ * served.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -47,7 +45,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The turn ends at the next tick, which runs after all promises of the work.
+  // The turn ends at the next tick, after all promises of the caller's work have been handled.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 

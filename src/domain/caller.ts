@@ -20,19 +20,19 @@ interface CallerSession {
   readonly sessionId: string;
   readonly expiresAt: Date;
   /**
-   * True for a caller who signed in with ADMIN_KEY or a link. Such a caller sees all environments,
-   * sessions and keys.
+   * True for a caller who signed in with ADMIN_KEY or a link. Such a caller can see all
+   * environments, sessions and keys.
    */
   readonly isAdmin: boolean;
 }
 
 /**
- * Reason why a key is refused. Callers cannot distinguish the last three reasons, so that they do
- * not learn which ids exist.
+ * Reason why a key is refused. Callers cannot distinguish the last three reasons, so they cannot
+ * find out which ids exist.
  */
 export interface KeyRefusal {
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id that the key contains. `null` if the header contains none. */
+  /** Public id contained in the key. `null` if the header contains no id. */
   readonly keyId: string | null;
 }
 

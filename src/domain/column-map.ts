@@ -1,7 +1,7 @@
 import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
-/** Our names, by the names in the header or the keys of records. An empty name skips the column. */
+/** Maps names in the header, or keys of records, to our names. An empty name skips the column. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -16,7 +16,7 @@ export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads arguments of the command line. Each is a pair or a JSON object. */
+/** Reads command-line arguments, each of which is a pair or a JSON object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -84,7 +84,7 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * Returns the position, from 0, that `column_1`, `column_2` and so on mean. Returns `null` for
+ * Returns the position, counted from 0, that `column_1`, `column_2` and so on refer to. `null` for
  * other names.
  */
 export function positionOf(name: string): number | null {
@@ -93,9 +93,9 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Returns the map with the names that the header has, ignoring blanks at their ends. `column_2`
- * means the second column unless a column has that name. If the file has no header, `2` means the
- * same. Names that match no column are kept.
+ * Returns the map with the names that the header has, ignoring blanks at the ends of names.
+ * `column_2` means the second column unless a column has that name. If the file has no header, `2`
+ * also means the second column. Names that match no column are kept.
  * @throws InputError `invalid_field` if two names mean the same column
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

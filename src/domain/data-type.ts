@@ -1,8 +1,8 @@
-/** Type of a property in lookups. `string` is also used for values of several types. */
+/** Type of a property in lookups. Properties whose values have several types are `string`. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
-/** Returns the type of a value. `null` for values that are null or undefined. */
+/** Returns the type of a value. `null` if the value is null or undefined. */
 export function dataTypeOf(value: unknown): DataType | null {
   switch (typeof value) {
     case 'string':
@@ -36,8 +36,8 @@ export function isIsoDate(text: string): boolean {
 }
 
 /**
- * Checks only the position of dashes and the T, which takes a tenth of the time of the full
- * pattern. Few texts that are not dates pass.
+ * Checks only the positions of the dashes and of the T, which takes a tenth of the time of the full
+ * pattern. Few strings that are not dates pass.
  */
 export function resemblesIsoDate(text: string): boolean {
   return (

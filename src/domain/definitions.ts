@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** Kinds of definitions. They have the same names in the file, in tables and in lookups. */
+/** Kinds of definitions. Their names are the same in the file, in tables and in lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -39,7 +39,7 @@ export function definedByFile(key: string): InputError {
 }
 
 export interface SegmentItem {
-  /** Name in the file. It is unique within its kind and always has the same id. */
+  /** Name in the file. A name is unique within its kind and always has the same id. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -81,19 +81,19 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` means all other events. */
+  /** Name of an event. `*` means all events without an item of their own. */
   readonly key: string;
   /** 0 means forever. */
   readonly days: number;
 }
 
-/** A property that has a column of its own in tables of the lake. */
+/** A property that has its own column in tables of the lake. */
 export interface LakeColumnItem {
   readonly key: string;
   readonly type: DataType;
 }
 
-/** A column with its id, by which query engines identify it. */
+/** A column with the id by which query engines identify it. */
 export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
@@ -138,8 +138,8 @@ export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][
 
 const separators = /[\s_.-]+/u;
 /**
- * Splits `monthlyActive` and `APIKey` into words. A digit ends a word only if the next word is
- * capitalised.
+ * Splits `monthlyActive` and `APIKey` into words. A word may end with a digit only if the next word
+ * is capitalised.
  */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 

@@ -6,7 +6,7 @@ export type PropertyEntity = (typeof propertyEntities)[number];
 /** Kinds of names that data contains: names of properties and of events. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** Entity of a load. With `auto`, the keys of each record determine its entity. */
+/** Entity of a load. With `auto`, the keys of each record determine that record's entity. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<
@@ -14,13 +14,13 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** Keys of records. A JSON object that has none of them is not a record. */
+/** Keys that identify records. A JSON object that has none of these keys is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** Properties that are searched in addition to the id. */
+/** Properties that a search covers in addition to the id. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Properties of every profile. Exports contain them, and loads ignore them. */
+/** Properties that every profile has. Exports contain them, and loads ignore them. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);

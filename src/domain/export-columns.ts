@@ -8,7 +8,7 @@ export const orderOf = {
 } as const satisfies Record<FileDataset, readonly string[]>;
 
 /**
- * `json`: a JSON value. `text`: text without JSON escapes. `number`, `boolean`: columns of single
+ * `json`: a JSON value. `text`: text without JSON escapes. `number`, `boolean`: columns for single
  * properties.
  */
 export interface Column {
@@ -17,7 +17,7 @@ export interface Column {
   readonly isOptional: boolean;
   /**
    * True if NDJSON contains the key even if the value is null. If the key were missing, loading the
-   * row would not remove the company.
+   * row would not remove the user's company.
    */
   readonly writesNull?: boolean;
 }
@@ -31,7 +31,7 @@ export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** All properties share a column, because the values of one property may have several types. */
+/** All properties share a column, because values of the same property may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
@@ -56,7 +56,7 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** Returns the columns of a dataset. Columns of times are last (`profileTail`). */
+/** Returns the columns of a dataset. The last ones contain times (`profileTail`). */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

@@ -7,7 +7,10 @@ const MAX_CURSOR_CHARS = 64 * 1024;
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/** `datasets`: separate files for each dataset. `stream`: all rows together, in order of time. */
+/**
+ * `datasets`: separate files for each dataset. `stream`: rows of all datasets together, in
+ * chronological order.
+ */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
@@ -19,7 +22,7 @@ export type Compression = (typeof compressions)[number];
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
 /**
- * Request of an export. A row matches a list if it matches any item of the list. An empty list
+ * Request for an export. A row matches a list if it matches any item in the list. An empty list
  * matches all rows.
  */
 export interface ExportRequest {
@@ -28,7 +31,7 @@ export interface ExportRequest {
   readonly to: string | null;
   /** Cursor of an earlier export. Only later changes are exported. `null` to export everything. */
   readonly since: string | null;
-  /** True to include profiles and properties that were removed since the cursor. */
+  /** True to include profiles and properties that have been removed since the cursor. */
   readonly includeRemoved: boolean;
   /** True to wait for loads that were accepted before the export. */
   readonly waitForLoads: boolean;
@@ -66,12 +69,12 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** The part of a request that determines the columns. */
+/** The part of a request that determines the columns of its files. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** Rows to exclude. In a pattern, `*` matches any text. The pattern of a segment is its id. */
+/** Rows to exclude. In a pattern, `*` matches any text. For a segment, the pattern is its id. */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -115,12 +118,12 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`. Its items select datasets by name, and events by kind or name. */
+/** Reads `event_type`, whose items select datasets by name, and events by kind or name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // Callers may track events that have the name of a kind, except `track`.
+  // Callers may track events whose name is that of a kind, except `track`.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -131,7 +134,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** Returns the body that a caller would send for this request. Empty values are omitted. */
+/** Returns the body with which a caller would make this request. Empty values are omitted. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, options, exclusions, layout, format, compression } = request;
   const all: Readonly<Record<string, unknown>> = {
@@ -178,7 +181,7 @@ interface FormatFacts {
    * require this.
    */
   readonly isLossless: boolean;
-  /** True if spreadsheets open such files and would run formulas in them. */
+  /** True if spreadsheet programs open such files and would run formulas in them. */
   readonly isForSpreadsheets: boolean;
 }
 
@@ -210,7 +213,7 @@ export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
 
-/** Returns the labels of the formats that `has` accepts, for a sentence. */
+/** Returns the labels of the formats for which `has` returns true, worded for a sentence. */
 function formatsThat(has: (facts: FormatFacts) => boolean): string {
   return exportFormats
     .map((format) => exportFormatFacts[format])

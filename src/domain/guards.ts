@@ -1,6 +1,6 @@
-// Guards check a load before it writes. A limit makes a load fail that would refuse, change or
-// remove too much. The volume guard stops a load until a person decides. It compares the load with
-// given figures, or with the latest loads of the same source.
+// Guards check a load before it writes. A limit makes the load fail if it would refuse, change or
+// remove too much. The volume guard stops an unusual load until a person decides. It compares the
+// load with figures from the request, or with the latest loads of the same source.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -10,7 +10,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** If a load would exceed one of these limits, it fails and writes nothing. */
+/** A load that would exceed one of these limits fails and writes nothing. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -60,9 +60,7 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/**
- * Reads `usual`, or figures in the form of text (`rows=900.. max_rejected=2%`), JSON or an object.
- */
+/** Reads `usual`, or figures given as text (`rows=900.. max_rejected=2%`), JSON or an object. */
 export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
   if (value === 'usual') return value;
   const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
@@ -128,8 +126,8 @@ export interface Surprise {
 }
 
 /**
- * Returns the figures that are unexpected. `past` contains the latest loads of the source. `usual`
- * needs at least MIN_USUAL_LOADS of them.
+ * Returns the figures that are unexpected. `past` contains the latest loads from the source.
+ * `usual` needs at least MIN_USUAL_LOADS past loads.
  */
 export function findSurprises(
   guard: VolumeGuard,
@@ -164,7 +162,7 @@ export function findSurprises(
   return checks.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Allowed deviation from the range of the past loads. */
+/** Allowed deviations from the range of the past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

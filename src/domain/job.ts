@@ -2,18 +2,18 @@ import type { deletionTypes } from './deletion.ts';
 import type { LoadStatus, LoadType } from './load.ts';
 import type { Origin } from './task.ts';
 
-/** Outcomes of jobs. `held` means that the job waits for a person. */
+/** Outcomes of jobs. `held` means that the job is waiting for a person's decision. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses that a job names, and the outcomes that are reported to them. */
+/** Mail addresses that a job lists, and the outcomes that are reported to them. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
 /**
- * Returns the outcome. `isPartial` means that records were refused, or that a request of a
+ * Returns the outcome. `isPartial` means that records were refused, or that a request to a
  * capability was not met (`LoadField`).
  */
 export function outcomeOf(
@@ -28,7 +28,8 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
 }
 
 /**
- * Reason of a refusal. The code is one of `errorCodes`, the code of a failed load, or another one.
+ * Reason for a refusal. The code is one of `errorCodes`, the code of a failed load, or another
+ * code.
  */
 export interface RefusalReason {
   readonly error_code: string;
@@ -36,7 +37,7 @@ export interface RefusalReason {
   readonly details: string;
 }
 
-/** Data of the event `file.refused`: an operator's file that could not be loaded. */
+/** Data of the event `file.refused`, which reports that an operator's file could not be loaded. */
 export interface RefusedFile {
   readonly file_id: string;
   /** Path inside the environment's folder, such as `users/nightly.csv`. */
@@ -55,8 +56,8 @@ export interface ShownJob {
   readonly totalRows: number;
   readonly acceptedAt: Date;
   /**
-   * When the current or last work (planning or loading) started. `null` while the job waits for its
-   * first start.
+   * Time at which the current or latest work (planning or loading) started. `null` until the job
+   * starts for the first time.
    */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;

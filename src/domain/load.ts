@@ -1,5 +1,5 @@
-// The domain: nouns and their rules, without I/O. Start reading here for loads, at `task.ts` for
-// background work, and at `src/base/errors.ts` for failures.
+// The domain: nouns and their rules, without I/O. Read this file first for loads, `task.ts` for
+// background work, and `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';
@@ -14,18 +14,17 @@ export type LoadType = (typeof loadTypes)[number];
  */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /**
- * Statuses that the documented product has in addition. Filters accept them, but our jobs never
- * have them.
+ * Statuses that only the documented product has. Filters accept them, but our jobs never have them.
  */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** Error code if all of the first records were refused. A retry reads the other records. */
+/** Error code if all of the first records were refused. A retry reads the remaining records. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** Error code if all records of the file were refused, so that there is nothing to retry. */
+/** Error code if all records of the file were refused, so there is nothing to retry. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
@@ -45,27 +44,29 @@ export const HOLD_EXPIRED = 'hold_expired';
 
 /**
  * Error code if a deletion has removed the file of a held load. Also if a file that sluice writes
- * for itself can no longer be written.
+ * for its own use can no longer be written.
  */
 export const JOB_EXPIRED = 'job_expired';
 
 /** Error code if the load would change or remove more than its limits allow. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** Formats of stored files. JSON arrays and Parquet are converted to NDJSON on receipt. */
+/** Formats of stored files. JSON arrays and Parquet files are converted to NDJSON on receipt. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Product whose records are converted on receipt. Cannot be combined with a map. */
+  /** Product whose records are converted on receipt. It cannot be combined with a map. */
   readonly preset: Preset | null;
-  /** Earlier load whose options are used for those that are missing. `null` for no such load. */
+  /**
+   * Earlier load that provides options missing from this request. `null` if there is no such load.
+   */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
   /** True for a dry run that can be applied afterwards. */
   readonly plan: boolean;
-  /** Holds the load before it writes if the file is unusual. `null` for no guard. */
+  /** Holds the load before it writes if the file is unusual. `null` if there is no guard. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
@@ -95,7 +96,7 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** Action if profiles have changed since the plan was made. */
+/** Action to take if profiles have changed since the plan was made. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
@@ -103,31 +104,31 @@ export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
   /**
-   * Number of profiles by entity. Profiles that exist only because other records refer to them also
+   * Number of profiles by entity. Profiles that exist only because records refer to them also
    * count.
    */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
   readonly values: ValueChanges;
-  /** At most MAX_PLAN_PROPERTIES. Properties with the most changes are first. */
+  /** At most MAX_PLAN_PROPERTIES, those with the most changes first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
   readonly events: PlannedEvents;
 }
 
 /**
- * Numbers of new events by name (highest first) and by day. At most MAX_PLAN_PROPERTIES of each.
+ * Numbers of new events by name (highest first) and by date. At most MAX_PLAN_PROPERTIES of each.
  */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** Days in UTC, in chronological order. */
+  /** UTC dates in chronological order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }
 
-/** Numbers of changed values. `retype` is the number of changes to another JSON type. */
+/** Numbers of changed values. `retype` counts changes to another JSON type. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -141,22 +142,25 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** A byte range that ends at the end of a record. It is the unit of work and retry. */
+/** A byte range that ends at the end of a record, and the unit of work and retry. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
-  /** Number of the first record, from 1. */
+  /** Number of the first record, counted from 1. */
   readonly firstRow: number;
-  /** Line of the first record, from 1. */
+  /** Line of the first record, counted from 1. */
   readonly firstLine: number;
   readonly rowCount: number;
-  /** True for a single record larger than MAX_RECORD_BYTES, which is never read as a whole. */
+  /**
+   * True if the chunk is a single record larger than MAX_RECORD_BYTES. Such a record is never read
+   * into memory as a whole.
+   */
   readonly oversized: boolean;
 }
 
 /**
  * Outcomes of records. Each record has exactly one. The columns `rows_…` have the same names.
- * `removed` counts profiles.
+ * `removed` counts profiles instead of records.
  */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 

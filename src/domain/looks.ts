@@ -1,4 +1,4 @@
-/** Usual actions for properties whose values identify a person. */
+/** Usual actions for properties whose values can identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',
@@ -8,7 +8,10 @@ const usualActions = {
 export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
-/** Returns the line of the rules file for a property with personal data, or `null`. */
+/**
+ * Returns the line that the rules file needs for a property with personal data. `null` if no line
+ * is needed.
+ */
 export function personalRule(becomes: string | null, look: Look | null): string | null {
   const property = becomes?.startsWith('metadata.') === true ? becomes.slice('metadata.'.length) : null;
   if (property === null || look === null) return null;

@@ -1,4 +1,5 @@
-// A need requires a person's attention. The overview, the console and `sluice status` show it.
+// A need requires a person's attention. Needs are shown in the overview, in the console and by
+// `sluice status`.
 import { plural } from '../base/wording.ts';
 
 /** Kinds of needs with their status, in the order in which they are shown. */
@@ -18,7 +19,10 @@ export type NeedKind = keyof typeof needKinds;
 export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
-  /** Name of what the need is about. `null` if that is several things or has no name. */
+  /**
+   * Name of what the need is about. `null` if the need is about several things or about one without
+   * a name.
+   */
   readonly subject: string | null;
   readonly since: Date | null;
   readonly says: string;
@@ -32,11 +36,11 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Set only by the overview. */
+  /** Number of unaccounted records. Set only by the overview. */
   readonly unaccounted?: number;
 }
 
-/** A need in which defaults may be missing. */
+/** A need whose optional values may be missing. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {

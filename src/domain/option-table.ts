@@ -6,12 +6,12 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
-/** Values by name of option. Values with unknown names are ignored. */
+/** Values by name of the option. Values with unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**
- * The options of loads. The schemas of queries, forms, operators' files and the command line are
- * derived from them.
+ * The options of loads. The schemas of queries, forms, operators' files and command-line options
+ * are derived from this table.
  */
 export class OptionTable {
   readonly names: readonly string[];
@@ -46,7 +46,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns the rule that the value violates, or `null`. It is worded to follow the option's name.
+   * Returns the rule that the value violates, worded to follow the option's name. `null` if the
+   * value is valid.
    */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, most = 1 } = this.option(name);
@@ -60,8 +61,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns options that need another option which is not set. `source` must contain all options of
-   * the load.
+   * Returns each option whose required other option is not set. `source` must contain all options
+   * of the load.
    */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
@@ -73,8 +74,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns the parsed options. They must be valid. Options that are missing or switched off are
-   * omitted.
+   * Returns the parsed options. The values must be valid. Options that are missing or switched off
+   * are omitted.
    */
   read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
@@ -85,12 +86,12 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // If an escape is a quote character, it also sets the quote.
+    // An escape that is a quote character also sets the quote.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
 
-  /** Returns the options that may also be used for other files. */
+  /** Returns only the options that may be reused for other files. */
   reusable(source: SourceOptions): SourceOptions {
     const entries = Object.entries(source).filter(
       ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
@@ -118,7 +119,7 @@ export class OptionTable {
     means: 'with',
   };
 
-  /** Replaces the names of options by flags in a stored message, such as the failure of a load. */
+  /** Replaces option names by flags in a stored message, such as the failure of a load. */
   withFlags(message: string): string {
     return message.replace(this.#named, (_, option: string, value: string) =>
       this.flags.name(named(option, value)),
@@ -169,7 +170,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'a workbook',
 };
 
-/** @throws InputError `invalid_field` with all problems, if there are any */
+/** @throws InputError `invalid_field` with all the problems, if there are any */
 export function refuseProblems(problems: readonly SourceProblem[]): void {
   throwProblems(
     problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),

@@ -39,7 +39,7 @@ export type RejectCode = (typeof rejectCodes)[number];
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
-  /** Column or property path that caused the refusal. `null` for the whole record. */
+  /** Column or property path that caused the refusal. `null` if the whole record did. */
   readonly column: string | null;
   /** True if no part of the record may be stored. */
   readonly isSecret?: true;
@@ -48,16 +48,16 @@ export interface Reason {
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
-  /** Start of the record in the stored file, from 0. */
+  /** Position of the record in the stored file, counted from 0. */
   readonly byteOffset: number;
-  /** The record as stored, or as received if it was not rewritten. At most MAX_REJECT_RAW_BYTES. */
+  /** The record as stored, or as received if rewriting it failed. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
 /**
- * Columns or keys that a file of rejects adds: the job, the place and the reason. If a record does
- * not fit the columns, also the record itself. Loads do not store them as properties, so the
- * corrected file can be sent back.
+ * Columns or keys that a file of rejects has in addition: the job, the place and the reason. If a
+ * record does not fit the columns, the record itself is added, too. Loads do not store them as
+ * properties, so the corrected file can be sent back.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -76,9 +76,9 @@ type RejectColumn = (typeof rejectColumns)[number];
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// Keys of records that were rewritten on receipt. `sluice_profiles` has implied changes of
-// profiles, which are not counted. If rewriting failed, `sluice_refused` has the reason, and
-// `sluice_raw` has the original text.
+// Keys of records that were rewritten on receipt. `sluice_profiles` contains implied changes to
+// profiles, which are not counted. If rewriting failed, `sluice_refused` contains the reason, and
+// `sluice_raw` the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
@@ -90,12 +90,12 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// Identifies rejects with the same cause, by the code, the column and the shape of the value. One
-// correction usually fixes all of them.
+// Identifies rejects that have the same cause, by the code, the column and the shape of the value.
+// One correction usually fixes all of these rejects.
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` if the whole record is refused or the column does not matter. */
+  /** `null` if the whole record was refused or the column does not matter. */
   readonly column: string | null;
   /** Empty if the code alone identifies the cause. */
   readonly shape: string;
@@ -107,8 +107,8 @@ export interface RejectCause {
 }
 
 /**
- * Returns the column of a cause. `null` for invalid UTF-8, because its correction does not depend
- * on the column.
+ * Returns the column of a cause. `null` for invalid UTF-8, whose correction does not depend on the
+ * column.
  */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
@@ -159,7 +159,7 @@ const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 /**
  * Returns the shape of a value. Digits become 9 and words become `a`, so the shape of `31/12/2026`
  * and `1/2/2025` is `99/99/9999`. Words that mean "no value" remain, in lower case. A shape is
- * short, and ASCII except for `␠`, `¤` and `…`.
+ * short, and it is ASCII except for `␠`, `¤` and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -177,7 +177,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Returns the shape of a word. The T and Z of a time remain. */
+/** Returns the shape of a word. Keeps the T and Z of a time. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -187,7 +187,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Returns at least two digits, because days and hours have one or two. */
+/** Returns at least two digits, because days and hours are written with one or two digits. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -197,7 +197,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Returns a shape that describes the two ends of a long value such as JSON. */
+/** Returns the shape of a long value such as JSON, which shows only the two ends of the value. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;

@@ -1,6 +1,6 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** An option of loads. It is the same in every interface. */
+/** An option of loads, which is the same in every interface. */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
@@ -8,35 +8,35 @@ export interface SourceOption {
   readonly argument: string;
   /** A sentence without a full stop. */
   readonly description: string;
-  /** Words that complete a sentence which begins with the option's name. */
+  /** Text that completes a sentence beginning with the option's name. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly most?: number;
   /** Reads a value, or one item of a list. Returns `undefined` if the value violates the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
-  /** Formats to which the option applies. Default: all formats. */
+  /** Formats of files to which the option applies. Default: all formats. */
   readonly formats?: readonly SourceFormat[];
-  /** JSON types that an operator's file may use. Default: `type`. */
+  /** JSON types that the option may have in an operator's file. Default: `type`. */
   readonly fileTypes?: readonly string[];
-  /** Another option without which this one has no effect. `options_of` may provide it. */
+  /** Another option without which this option has no effect. `options_of` may provide it. */
   readonly needs?: string;
-  /** True if the option applies to a single file. `options_of` then omits it. */
+  /** True if the option applies to a single file only. `options_of` then omits the option. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Options of a capability. In `SourceOptions`, their names are in camel case. */
+/** Options of a capability. In `SourceOptions`, option names are in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
   /**
-   * Returns problems of combined options. It is also called when options of a form or of
-   * `options_of` are not known yet, so it must not report missing options.
+   * Returns problems of combined options. Also called before the options of a form or of
+   * `options_of` are known, so it must not report missing options.
    */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** Words that complete a sentence which begins with the name. */
+  /** Text that completes a sentence beginning with the name. */
   readonly what: string;
 }
 

@@ -20,7 +20,8 @@ const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
 /**
- * Maximum of `skip_footer`. It is limited because the places of these records are kept in memory.
+ * Maximum of `skip_footer`. It is limited because the positions of the footer's records are kept in
+ * memory.
  */
 const maxFooterRecords = 1_000;
 

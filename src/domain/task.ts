@@ -1,11 +1,11 @@
-/** Queue of most tasks. Environments take turns in it. */
+/** Queue for most tasks. Environments take turns in it. */
 export const queueName = 'sluice';
-/** Queue of exports. It is separate because an export takes minutes. */
+/** Queue for exports. It is separate because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
 /**
- * Queues of the core's kinds of tasks (`jobs/<kind>.ts`). Kinds are in lower case, because names of
- * database sessions contain them.
+ * Queues for the core's kinds of tasks (`jobs/<kind>.ts`). Kinds are in lower case, because the
+ * names of database sessions contain them.
  */
 const taskQueues = {
   begin: queueName,
@@ -28,7 +28,7 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/** Returns the kinds of a queue, among which environments take turns. */
+/** Returns the kinds of tasks in a queue, among which environments take turns. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
@@ -85,7 +85,7 @@ export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; 
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Number of jobs of a queue in each state. Completed jobs are not counted. */
+/** Number of a queue's jobs in each state. Completed jobs are not counted. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;

@@ -7,15 +7,15 @@ export interface Disk {
   readonly folder: string;
   /** Number of the device, which identifies the disk. */
   readonly device: number;
-  /** Bytes that this user may still write. */
+  /** Bytes that this user can still write. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }
 
 const MiB = 1024 * 1024;
 /**
- * Size of two segments of PostgreSQL's write-ahead log. Without that space, PostgreSQL does not
- * start.
+ * Size of two segments of PostgreSQL's write-ahead log. Without that much space, PostgreSQL does
+ * not start.
  */
 const leastBytes = 32 * MiB;
 
@@ -37,12 +37,14 @@ export async function readDisk(folder: string): Promise<Disk> {
   return { folder, device: nearest.device, freeBytes: bavail * bsize, allBytes: blocks * bsize };
 }
 
-/** Returns true if PostgreSQL or an upload would fail for lack of space. */
+/** Returns true if the disk has too little space for PostgreSQL or an upload. */
 export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
 
-/** Returns the folder. If it is missing, returns its nearest existing parent. */
+/**
+ * Returns the folder and its device. If the folder is missing, returns its nearest existing parent.
+ */
 async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'device'>> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {
@@ -56,8 +58,8 @@ async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'devic
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Translates an error of the file system. Every error except a missing file is transient, because
- * an operator can correct the space, permissions or mount.
+ * Translates an error of the file system. Every error except that of a missing file is transient,
+ * because an operator can correct the space, permissions or mount.
  */
 export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);
@@ -68,14 +70,14 @@ export function ioError(activity: string, cause: unknown): Error {
 }
 
 /**
- * Returns true if a disk of this process is full. `isDiskFull` (sqlstate.ts) includes the disk of
- * the database server.
+ * Returns true if the error means that a disk of this process is full. `isDiskFull` (sqlstate.ts)
+ * also detects a full disk of the database server.
  */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 
-/** Syncs the folder, which makes new names in it durable. */
+/** Syncs the folder, which makes the names of new files in it durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

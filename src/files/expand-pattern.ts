@@ -11,8 +11,8 @@ export function isPattern(name: string): boolean {
 }
 
 /**
- * Returns the files that match a pattern of `*`, `?`, `[a-z]` and `**` (any depth of folders),
- * sorted. Hidden files match only a pattern that begins with a dot.
+ * Returns the files that match a pattern, sorted. A pattern may contain `*`, `?`, `[a-z]` and `**`
+ * (any depth of folders). Hidden files match only a pattern that begins with a dot.
  */
 export async function expandPattern(pattern: string): Promise<string[]> {
   const { root } = parse(pattern);
@@ -43,7 +43,7 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
     if (rest.length > 0) paths.push(...(await expand(path, rest)));
     else if (!entry.isDirectory()) paths.push(path);
   }
-  // The segment is a plain name. The folder may be accessible even if its parent cannot be listed.
+  // The segment is a plain name. Its folder may be accessible even if the parent cannot be listed.
   if (entries.length === 0 && rest.length > 0 && !isPattern(segment)) {
     return expand(`${folder}${folder === '' || folder.endsWith(sep) ? '' : sep}${segment}`, rest);
   }
@@ -61,7 +61,7 @@ function matcher(segment: string): (name: string) => boolean {
 }
 
 function oneOf(set: string, negated: boolean): (character: string) => boolean {
-  // As in shells, a range that ends before it begins contains no characters.
+  // As in shells, a range whose end is before its start contains no characters.
   const ordered = set.replaceAll(/(.)-(.)/gsu, (range, from: string, to: string) =>
     (from.codePointAt(0) ?? 0) <= (to.codePointAt(0) ?? 0) ? range : '',
   );

@@ -5,24 +5,24 @@ import { READ_BYTES } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 
 /**
- * Received files and exports. They are in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
+ * Stores received files and exports in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
  * STORAGE_URL specifies. A file becomes visible only when it is complete and durable. Paths never
  * contain text from a user.
  */
 export interface FileStore {
-  /**
-   * Address for other programs: file:///folder or s3://bucket/prefix, without a slash at the end.
-   */
+  /** Address for other programs, without a final slash: file:///folder or s3://bucket/prefix. */
   readonly location: string;
-  /** Creates a file, inside `folder` if that is given. Nobody can see the file until `commit`. */
+  /** Creates a file, in `folder` if that is given. The file is invisible until `commit`. */
   create(folder?: FileFolder): Promise<FileWriter>;
-  /** Like `create`, but with a given name, which the file has in another store or in a backup. */
+  /**
+   * Like `create`, but with a given name, such as the file's name in another store or in a backup.
+   */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Returns the length in bytes, or `null` for a missing file. */
   size(ref: FileRef): Promise<number | null>;
   /**
    * Returns exactly the bytes [start, end).
-   * @throws Fault if the file is shorter, MissingFileError if it is gone
+   * @throws Fault if the file is shorter, MissingFileError if it does not exist
    */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /**
@@ -39,21 +39,24 @@ export interface FileStore {
    */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files, such as those of a killed process, that were last written more than
+   * Removes unfinished files, such as those of a killed process, if their last write was more than
    * `olderThanMs` ago. Returns the number of removed files.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
-  /** Throws if files cannot be stored now. */
+  /** Throws if files cannot be stored at present. */
   check(): Promise<void>;
   /**
-   * Returns a URL at which the store itself serves the file for a limited time. Missing if only
-   * sluice can serve files.
+   * Returns a URL from which callers can download the file directly from the store for a limited
+   * time. Missing if only sluice can serve files.
    */
   readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
 }
 
 export interface PresignedLink {
-  /** Name under which a browser saves the file. It is generated and does not come from a user. */
+  /**
+   * File name that a browser suggests for the download. It is generated and does not come from a
+   * user.
+   */
   readonly filename: string;
   readonly contentType: string;
   /** Time at which the URL expires, at most MAX_PRESIGNED_SECONDS from now. */
@@ -92,13 +95,13 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
   return hash.digest('hex');
 }
 
-/** Generated name, never a user's. */
+/** Generated name, which is never chosen by a user. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
- * Folder of files that belong together: `<kind>/<uuid>`, or its subfolder `<kind>/<uuid>/<number>`.
- * Its name is chosen before its first file is written, so that the files of a dead worker can be
- * found.
+ * Folder for files that belong together: `<kind>/<uuid>`, or a subfolder `<kind>/<uuid>/<number>`.
+ * The name of a folder is chosen before its first file is written, so that the files of a dead
+ * worker can be found.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
@@ -108,13 +111,13 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** Name in the style of other programs, which may identify a file by the last part of its path. */
+/** Name in the style of other programs. They may identify a file by the last part of its path. */
 const namedRef = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,
 );
 
-/** Returns a new name: `<day>/<uuid v7>`, or `<folder>/<uuid v7>`. */
+/** Returns a new name: `<date>/<uuid v7>`, or `<folder>/<uuid v7>`. */
 export function createRef(folder?: FileFolder): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
   return checkRef(`${parent}/${uuidv7()}`);
@@ -124,7 +127,7 @@ export function isRef(text: string): text is FileRef {
   return refPattern.test(text);
 }
 
-/** Returns the name. Throws `Fault` for any other text, which is a bug of ours or an attack. */
+/** Returns the name. Throws `Fault` for any other text, which indicates a bug or an attack. */
 export function checkRef(ref: string): FileRef {
   if (!isRef(ref)) throw new Fault('not the name of a stored file');
   return ref;

@@ -23,8 +23,9 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Stores files in `directory` and creates that directory. A complete file is `<day>/<uuid v7>`, and
- * an incomplete one is `tmp/<uuid>`. In a folder, names of incomplete files end in `.part`.
+ * Creates a store of files in `directory`, which is created if missing. A complete file is
+ * `<date>/<uuid v7>`, and an incomplete one is `tmp/<uuid>`. If a file belongs to a folder, the
+ * name of the incomplete file ends in `.part`.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
@@ -62,7 +63,7 @@ async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
 
 /**
  * Syncs the folder and its parents up to `directory`, because a folder is durable only after its
- * parent is synced.
+ * parent has been synced.
  */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
@@ -129,8 +130,8 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
 /**
- * Repeats the removal, because a process that does not know of it may write into the folder at the
- * same time.
+ * Repeats the removal if necessary, because a process that does not know of it may be writing into
+ * the folder.
  */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
@@ -155,8 +156,9 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a function that checks whether a file can be written into `folder`. It creates the folder
- * only once. If the folder is missing later, it was removed with its files, or its mount is lost.
+ * Returns a function that checks whether a file can be written into `folder`. The function creates
+ * the folder only once. If the folder is missing later, it was removed together with its files, or
+ * its mount was lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
@@ -182,22 +184,22 @@ async function writeSample(file: string): Promise<void> {
   }
 }
 
-/** Temporary and final place of a new file. */
+/** Temporary and final paths of a new file. */
 interface NewFile {
   /** Folder of the store. */
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;
   /**
-   * Interval in milliseconds at which a file that waits for bytes is touched. Sweeps remove files
-   * that were not touched for long.
+   * Interval in milliseconds at which a file that is waiting for bytes is touched. Sweeps remove
+   * files that have not been touched for a long time.
    */
   readonly touchMs: number;
 }
 
 /**
- * Writes under a temporary name until `commit`. Syncs every FILE_SYNC_BYTES, so that little remains
- * to sync at `commit`.
+ * Writes under a temporary name until `commit`. Syncs after every FILE_SYNC_BYTES, so that little
+ * remains to be synced at `commit`.
  */
 class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;

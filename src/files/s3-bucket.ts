@@ -53,13 +53,13 @@ const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAll
 /**
  * Sends requests to one bucket. Import this file on demand, because it loads the SDK. Methods throw
  * the errors that `s3Error` returns. The class is not named `Bucket`, because the compiler (7.0.2)
- * renames properties that have the name of their class.
+ * renames properties that have the same name as their class.
  */
 export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 
-  /** A connection is closed if no byte was transferred for `stallMs`. */
+  /** Closes a connection if no byte has been transferred for `stallMs`. */
   constructor(location: S3Location, stallMs = S3_STALL_MS) {
     this.#location = location;
     this.#client = openClient(location, stallMs);
@@ -70,7 +70,7 @@ export class S3Bucket {
     await this.#try('storing a file', this.#client.send(new PutObjectCommand(input)));
   }
 
-  /** Begins an upload in parts and returns its id. Nothing is visible before `completeUpload`. */
+  /** Begins an upload in parts and returns its id. The file is invisible until `completeUpload`. */
   async beginUpload(key: string): Promise<string> {
     const request = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
     const { UploadId } = await this.#try('beginning a file', request);
@@ -78,7 +78,7 @@ export class S3Bucket {
     return UploadId;
   }
 
-  /** Uploads a part. Returns its tag, which `completeUpload` needs. The first part has number 1. */
+  /** Uploads a part, counted from 1. Returns the part's tag, which `completeUpload` needs. */
   async putPart(
     key: string,
     uploadId: string,
@@ -102,8 +102,8 @@ export class S3Bucket {
 
   /**
    * Completes an upload.
-   * @throws MissingFileError if the upload is gone. It was aborted, or it was completed by a
-   * request whose response was lost.
+   * @throws MissingFileError if the upload no longer exists: either it was aborted, or a request
+   * whose response was lost has completed it.
    */
   async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
     const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
@@ -123,7 +123,7 @@ export class S3Bucket {
 
   /**
    * Returns the bytes from `start` to `end`, or to the end of the object if `end` is `null`.
-   * @throws Fault if S3 returns another range
+   * @throws Fault if S3 returns a different range
    */
   async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
     const range = end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
@@ -148,7 +148,7 @@ export class S3Bucket {
     }
   }
 
-  /** Removes an object. If the object is missing, S3 does not report it. */
+  /** Removes an object. S3 does not report a missing object. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
@@ -168,8 +168,8 @@ export class S3Bucket {
   }
 
   /**
-   * Yields uploads below a prefix that were neither completed nor aborted. If the server cannot
-   * list uploads, yields nothing.
+   * Yields uploads below a prefix that have been neither completed nor aborted. If the server
+   * cannot list uploads, yields nothing.
    */
   async *uploads(prefix: string): AsyncGenerator<BegunUpload> {
     const input = { Bucket: this.#location.bucket, Prefix: prefix };
@@ -192,8 +192,8 @@ export class S3Bucket {
   }
 
   /**
-   * Checks access by listing one object. The refusal of a list contains the reason, but that of a
-   * HEAD only a status.
+   * Checks access by listing one object. If S3 refuses a list request, the response states the
+   * reason. If it refuses a HEAD request, the response has only a status.
    */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
@@ -246,8 +246,8 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not support the checksums that the SDK sends in trailers. All of them support
-    // Content-MD5, which is sent instead.
+    // Many servers do not support the checksums that the SDK would send in trailers. All of these
+    // servers support Content-MD5, which is sent instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // The header `Expect: 100-continue` would open a connection for each part.

@@ -18,8 +18,7 @@ import {
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 
 /**
- * Minimum bytes of a part, number of parts uploaded at a time, and maximum number of parts of a
- * file.
+ * Minimum size of a part, number of parts uploaded at a time, and maximum number of parts per file.
  */
 const S3_PART_BYTES = 8 * MiB;
 const S3_PARTS_IN_FLIGHT = 2;
@@ -33,19 +32,19 @@ interface S3StoreOptions {
   readonly maxFileBytes: number;
   /** Minimum age in milliseconds of an upload that sweeps abort. Default: 48 hours. */
   readonly uploadLifeMs?: number;
-  /** Milliseconds without a byte after which a connection is closed. */
+  /** Milliseconds without a transferred byte after which a connection is closed. */
   readonly stallMs?: number;
 }
 
 /**
- * Maximum growth of a file that is converted to UTF-8. A character of two bytes may become one of
- * three.
+ * Maximum growth of a file when it is converted to UTF-8. A character of two bytes may become a
+ * character of three bytes.
  */
 const growth = 1.5;
 
 /**
- * Stores files in a bucket, under the prefix. Loads the SDK and connects when first used. Methods
- * throw `TransientError` if S3 refuses or is unavailable.
+ * Creates a store of files in a bucket, under the prefix. Loads the SDK and connects on first use.
+ * Methods throw `TransientError` if S3 refuses a request or is unavailable.
  */
 export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
@@ -74,8 +73,8 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // S3 lists when an upload began, but not whether a process still writes to it. Therefore only
-    // old uploads are aborted.
+    // S3 lists when an upload began, but not whether a process is still writing to it. Therefore,
+    // only old uploads are aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -95,7 +94,9 @@ function openStream(
   return streamOf(read());
 }
 
-/** Aborts uploads first. An upload that completes before that is found among the objects. */
+/**
+ * Aborts uploads first. An upload that completes before it is aborted is found among the objects.
+ */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
@@ -112,8 +113,8 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * Calls `work` for several items at a time. Each item needs a request of its own, because some
- * servers lack DeleteObjects or require checksums that others refuse.
+ * Calls `work` for several items at a time. Each item needs a separate request, because some
+ * servers lack DeleteObjects or require checksums that other servers refuse.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
@@ -129,7 +130,7 @@ const pauseMs = growing(200);
 
 /**
  * Yields the bytes from `start` to `end`, or to the end of the object if `end` is `null`. If a
- * response breaks off or stalls, resumes where it ended, which `retry` cannot do.
+ * response breaks off or stalls, continues from the last byte received, which `retry` cannot do.
  */
 async function* readObject(
   bucket: S3Bucket,
@@ -189,8 +190,8 @@ interface NewObject {
 }
 
 /**
- * Uploads a file in parts, S3_PARTS_IN_FLIGHT at a time, from reused buffers. Uploads a small file
- * in one request. Nothing is visible before `commit`.
+ * Uploads a file in parts from reused buffers, S3_PARTS_IN_FLIGHT at a time. Uploads a small file
+ * in a single request. The file is invisible until `commit`.
  */
 class S3Writer implements FileWriter {
   readonly ref: FileRef;
@@ -199,14 +200,16 @@ class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** Tags of the uploaded parts. Index 0 is for the first part. */
+  /** Tags of the uploaded parts. Index 0 is the tag of the first part. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;
   #parts = 0;
   #bytes = 0;
   #error: unknown = null;
-  /** True once the request that makes the file visible was sent, even if that request failed. */
+  /**
+   * True once the request that makes the file visible has been sent, even if that request failed.
+   */
   #isPublished = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
@@ -261,12 +264,13 @@ class S3Writer implements FileWriter {
     try {
       await this.#bucket.completeUpload(key, uploadId, this.#tags);
     } catch (error) {
-      // If the response to an earlier attempt was lost, the upload is gone because it is complete.
+      // If the upload no longer exists but the file does, an earlier attempt completed the upload
+      // and its response was lost.
       if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
     }
   }
 
-  /** Resolves when the part is being sent. If sending fails, the next call throws the failure. */
+  /** Resolves once the part is being sent. If sending fails, the next call throws the error. */
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#check();
@@ -304,8 +308,8 @@ class S3Writer implements FileWriter {
 const firstBytes = 64 * 1024;
 
 /**
- * Collects the bytes of one part. The buffer starts small and doubles, because most files are
- * small.
+ * Collects the bytes of one part. The buffer starts small and doubles when full, because most files
+ * are small.
  */
 class PartBuffer {
   #buffer = Buffer.allocUnsafeSlow(0);
@@ -329,7 +333,7 @@ class PartBuffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Copies as many bytes as there is space for. Returns the rest. */
+  /** Copies as many bytes as fit. Returns the remaining bytes. */
   add(bytes: Uint8Array): Uint8Array {
     const count = Math.min(bytes.length, this.#limit - this.#length);
     this.#makeRoom(this.#length + count);

@@ -4,7 +4,7 @@ import { createFileSystemStore } from './file-system.ts';
 import { createS3Store } from './s3-store.ts';
 
 /**
- * Returns the configured store without making a request. Files must not be larger than
+ * Returns the configured store without sending a request. Files must not be larger than
  * `maxFileBytes`.
  */
 export function openFileStore(storage: Storage, maxFileBytes: number): FileStore {

@@ -1,8 +1,11 @@
-/* Distinguishes data from names by the form of cells. Used only to detect dialects and headers. */
+/*
+ * Distinguishes values from column names by the form of cells. Used only to detect dialects and
+ * headers.
+ */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** Maximum length of a cell whose kind is determined. Longer cells count as text. */
+/** Longer cells count as text, without determining their kind. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -29,8 +32,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if some cell of the first record is data of the same kind as the cells below it.
- * Returns false if a cell is a word above a column of data.
+ * Returns true if a cell of the first record is data of the same kind as the cells below it.
+ * Returns false if a cell of the first record is a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -49,9 +52,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if the first record is a header, but each column in `positions` can only be named by
- * its position. Either the column has no name and every other record fills it, or the header
- * repeats the column's name and some column contains only data.
+ * Returns true if the first record is a header, but each column in `positions` can be named only by
+ * its position. This means that the column has no name and every other record fills it, or that the
+ * header repeats the column's name and at least one column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -71,13 +74,16 @@ export function needsPositions(
   });
 }
 
-/** A year or the column's own number may also be a name. */
+/** A year, or the number of the column itself, may also be a name. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/** Returns the index of the first record with `width` different cells that are not data, or -1. */
+/**
+ * Returns the index of the first record that consists of `width` different cells, none of which is
+ * data. Returns -1 if there is no such record.
+ */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

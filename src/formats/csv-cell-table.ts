@@ -34,7 +34,7 @@ export class CellTable {
   }
 
   /**
-   * Returns true if all `width` cells exist (or the record is padded) and all further cells are
+   * Returns true if the record has at least `width` cells (or is padded) and all further cells are
    * empty.
    */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
@@ -43,10 +43,7 @@ export class CellTable {
     return true;
   }
 
-  /**
-   * Returns true if the cell is empty. An unquoted cell of blanks counts as empty, but a quoted one
-   * does not.
-   */
+  /** Returns true if the cell is empty. Blanks count as empty unless they are quoted. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -66,14 +63,14 @@ export class CellTable {
     return text.replaceAll(quote + quote, quote);
   }
 
-  /** Returns the raw bytes of a cell, including its quotes, with one character per byte. */
+  /** Returns the raw bytes of a cell, including quotes, with one character per byte. */
   written(cell: number, bytes: Buffer): string {
     const around = this.isQuoted(cell) ? 1 : 0;
     return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
   }
 
   /**
-   * Counts escapes before bytes that need no escape, as in `C:\dir`. Such an escape may be part of
+   * Counts escapes before bytes that do not need one, as in `C:\dir`. Such an escape may be part of
    * the value.
    */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {
@@ -90,7 +87,7 @@ export class CellTable {
     return odd;
   }
 
-  /** Returns true if the cell is an unquoted word that means an empty cell. */
+  /** Returns true if the cell is one of the unquoted words that mean an empty cell. */
   isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
     if (nulls.length === 0 || this.isQuoted(cell)) return false;
     const start = this.starts[cell] ?? 0;

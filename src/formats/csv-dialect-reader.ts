@@ -4,9 +4,10 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * csv-parse reads the cells of records in any dialect. The scanner finds the ends of records first,
- * so a refused record does not affect others. Strings have one character per byte. Characters that
- * csv-parse must not treat as marks are moved above 0xFF ("lifted") while it reads.
+ * csv-parse reads the cells of records in any dialect. The scanner has already found the ends of
+ * records, so a refused record does not affect other records. Strings have one character per byte.
+ * Characters that csv-parse must not treat as marks are moved above 0xFF ("lifted") before
+ * csv-parse reads them.
  */
 
 const LIFTED = 0x100;
@@ -15,7 +16,7 @@ const doubts = /[\u0200-\u02ff]/;
 /** An apostrophe between letters or digits of any language. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Meanings of letters after an escape. Databases write these in a dialect without quotes. */
+/** Meanings of letters after an escape, which databases write in a dialect without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -53,15 +54,15 @@ export class DialectReader {
   }
 
   /**
-   * True if `text` needs the scanner's cells, because runs of blanks separate cells or some
-   * unquoted words mean an empty cell.
+   * True if `text` needs the cells found by the scanner, because runs of blanks separate cells or
+   * some unquoted words mean an empty cell.
    */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
   /**
-   * Returns a well-formed record in the form that `read` needs. `cells` are those of the scanner.
+   * Returns a well-formed record in the form that `read` needs. `cells` were found by the scanner.
    */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));

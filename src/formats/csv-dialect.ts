@@ -3,15 +3,15 @@ export interface CsvDialect {
   readonly delimiter: string;
   /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /** The quote itself (doubled), a backslash, or empty if the dialect has no escapes. */
+  /** The quote itself (quotes are doubled), a backslash, or empty if the dialect has no escapes. */
   readonly escape: string;
-  /** Lines that start with this text are not records. Empty if there are no comments. */
+  /** Lines that start with this text are not records. Empty if the dialect has no comments. */
   readonly comment: string;
   /** Unquoted cells that mean an empty cell. */
   readonly nulls: readonly string[];
 }
 
-/** Dialect of the records, and what happens to short ones. */
+/** Dialect of the records, and how records that have too few cells are treated. */
 export interface CsvForm {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
@@ -38,7 +38,7 @@ export interface CsvMarks {
    * True if any run of blanks and tabs separates cells. Runs at both ends of a record are ignored.
    */
   readonly isBlanks: boolean;
-  /** Byte of the quote, or -1 if there is none. */
+  /** Byte of the quote, or -1 if the dialect has no quotes. */
   readonly quote: number;
   /**
    * True if a quote between letters is an apostrophe (`'O'Brien'`), which neither opens nor closes
@@ -46,11 +46,11 @@ export interface CsvMarks {
    */
   readonly hasApostrophes: boolean;
   /**
-   * Byte that makes the next byte ordinary, or -1 if there is none. If it is the quote, it does so
-   * only inside quotes.
+   * Byte that makes the next byte ordinary, or -1 if there is no such byte. If it is also the
+   * quote, this applies only inside quotes.
    */
   readonly escape: number;
-  /** Lines that start with these bytes are not records. Empty if there are no comments. */
+  /** Lines that start with these bytes are not records. Empty if the dialect has no comments. */
   readonly comment: Buffer;
   readonly nulls: readonly Buffer[];
 }
@@ -64,7 +64,7 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // Not set for a delimiter outside ASCII, because its bytes look like letters.
+    // False for a delimiter outside ASCII, because the bytes of such a delimiter look like letters.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),

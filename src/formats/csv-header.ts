@@ -23,14 +23,16 @@ export interface CsvHeader {
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
-  /** True if an apostrophe before a formula does not belong to the name or value. */
+  /** True if an apostrophe before a formula is not part of the name or value. */
   readonly defused?: true;
-  /** True if the received file had another dialect. Each stored record then counts as one line. */
+  /**
+   * True if the received file had a different dialect. Each stored record then counts as one line.
+   */
   readonly isRewritten?: true;
-  /** Types of the columns that are not text. */
+  /** Types of columns that do not contain text. */
   readonly types?: Readonly<Record<string, CellType>>;
   /**
-   * `empty` if the last cell of most sampled records is empty. A record that fills the last cell
+   * `empty` if the last cell is empty in most sampled records. A record that fills the last cell
    * may then have one delimiter too many.
    */
   readonly lastColumn?: 'empty';
@@ -38,7 +40,7 @@ export interface CsvHeader {
 
 /** How to read the header and the records of a CSV. */
 export interface CsvReading extends CsvForm {
-  /** As in `SourceOptions`. */
+  /** Column types, as in `SourceOptions`. */
   readonly types?: readonly string[];
   /** Number of records that contain the column names. 0 for a file without a header. */
   readonly headerRows: number;
@@ -55,10 +57,10 @@ interface HeaderRecord {
 }
 
 interface PassedLines {
-  /** Start of the first line that is not skipped, or the end of `bytes`. */
+  /** Start of the first line that is not skipped. If all lines are skipped, the end of `bytes`. */
   readonly end: number;
   readonly lines: number;
-  /** True if more lines to skip may follow. The line at `end` is blank so far. */
+  /** True if more lines may have to be skipped. The line at `end` is blank so far. */
   readonly isOpen: boolean;
 }
 
@@ -72,7 +74,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
       if (count !== null || isBlankByte(byte)) continue;
       return { end, lines, isOpen: false };
     }
-    // The LF of a CRLF may be in the next bytes.
+    // The LF of a CRLF may be the first of the next bytes.
     if (byte === CR && at + 1 === bytes.length && !final) break;
     if (byte === CR && bytes[at + 1] === LF) at++;
     end = at + 1;
@@ -83,7 +85,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Reads the header at the start of `bytes`. Returns `null` if it needs more bytes (never when
+ * Reads the header at the start of `bytes`. Returns `null` if more bytes are needed (never when
  * `final`).
  * @throws InputError `invalid_field` with every problem if the header has no usable columns;
  * `unsupported_format` if it is not text.
@@ -101,7 +103,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
-  // Blanks in names of our own files are kept, because they belong to the name.
+  // In our own files, blanks at the ends of names are kept, because they are part of the name.
   const isOwn = isOwnHeader(cells);
   const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
   const [first, ...more] = findProblems(columns);
@@ -115,7 +117,9 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   return { header, notes, end: records.end, lines: records.lines };
 }
 
-/** @throws InputError `invalid_field` if a type is for a column that the file does not have */
+/**
+ * @throws InputError `invalid_field` if a type is given for a column that the file does not have
+ */
 function typesOf(
   { types = [], headerRows }: CsvReading,
   columns: readonly string[],
@@ -134,7 +138,7 @@ function typesOf(
   throw inputError('invalid_field', message, 'types');
 }
 
-/** Returns the type of a column. `undefined` for text columns. */
+/** Returns the type of a column, or `undefined` if the column contains text. */
 export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: string): CellType | undefined {
   return Object.hasOwn(types, column) ? types[column] : undefined;
 }
@@ -194,7 +198,7 @@ export function headerTooLong(): InputError {
 
 interface Names {
   readonly columns: readonly string[];
-  /** A sentence for each name that is missing in the header. */
+  /** One sentence for each name that is missing from the header. */
   readonly notes: readonly string[];
 }
 
@@ -202,7 +206,7 @@ export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
 }
 
-/** Joins the names of several header records for each column. A blank separates them. */
+/** Returns the name of each column, joined with blanks from the header records. */
 export function joinRows(rows: readonly (readonly string[])[]): string[] {
   const [first = [], ...more] = rows;
   if (more.length === 0) return [...first];
@@ -215,7 +219,7 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Replaces a missing name by its position (`column_7`). */
+/** Returns the names. A missing name is replaced by its position (`column_7`). */
 export function namesOf(cells: readonly string[]): Names {
   const notes = cells.flatMap((cell, index) =>
     cell === '' ? [`Column ${index + 1} has no name in the header; it is called "${numbered(index)}".`] : [],

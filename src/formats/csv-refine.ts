@@ -4,12 +4,12 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Returns true if the measure of another dialect is better than that of the current one. */
+/** Returns true if another dialect has a better measure than the current one. */
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
  * Adds traits of the dialect that the header does not show. A trait is added only if every record
- * that is then cut differently is well-formed.
+ * that is split differently because of it is well-formed.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -34,10 +34,11 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. If all values have such quotes around them, the quotes do
- * not belong to the values, even if the plain dialect cuts every record well. If header names have
- * quotes around them, the dialect only has to fit more records than the plain one. Records that it
- * harms contain such quotes, and are refused. If cells have `"` around them, `'` is not a quote.
+ * Yields dialects with `'` as the quote. If all values are enclosed in such quotes, the quotes are
+ * not part of the values, even if the plain dialect splits every record correctly. If header names
+ * are enclosed in such quotes, the dialect only has to fit more records than the plain one. Records
+ * that no longer fit contain such quotes and are refused. If cells are enclosed in `"`, `'` is not
+ * a quote.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -61,8 +62,8 @@ function* singleQuotes(
 }
 
 /**
- * Yields the dialect with backslash escapes. It is rejected if some backslash escapes nothing,
- * because that backslash may be part of a value.
+ * Yields the dialect with backslash escapes. It is rejected if a backslash escapes nothing, because
+ * that backslash may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,
@@ -76,8 +77,8 @@ function* backslashes(
 }
 
 /**
- * Adds blanks to the delimiter if they always surround it. Doubles the delimiter if it is always
- * doubled.
+ * Adds blanks to the delimiter if blanks always surround it. Doubles the delimiter if it always
+ * occurs twice.
  */
 function withBlanks(
   sample: CsvSample,
@@ -92,8 +93,8 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // True if, with the longer delimiter, no name contains the shorter one or has a blank at an
-    // end.
+    // True if, with the longer delimiter, no name contains the shorter delimiter or has a blank at
+    // an end.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);
@@ -102,24 +103,29 @@ function withBlanks(
   return base;
 }
 
-/** Returns true if names have `"` around them, which the dialect reads as part of the names. */
+/**
+ * Returns true if names are enclosed in `"` and the dialect treats these quotes as part of the
+ * names.
+ */
 export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-/** Returns true if the other dialect corrects at least `least` records and harms none. */
+/** Returns true if the other dialect corrects at least `least` records and breaks none. */
 function mends(other: Measure, plain: Measure, least: number): boolean {
   for (const start of other.bad) if (!plain.bad.has(start)) return false;
   return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
 }
 
-/** Common delimiters. If several are equally frequent in a header, the first of them is chosen. */
+/**
+ * Common delimiters. If several are equally frequent in a header, the one listed first is chosen.
+ */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These delimiters include a blank, so that a quote after the blank starts the cell.
+  // These delimiters include a blank, so that a quote after the blank is at the start of the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
@@ -128,7 +134,7 @@ export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '
 
 const QUOTE = 34;
 
-/** Reads Excel's delimiter line, such as `sep=;`. */
+/** Reads the delimiter line that Excel writes, such as `sep=;`. */
 export function readSeparatorLine(
   bytes: Buffer,
   isWhole: boolean,
@@ -155,7 +161,7 @@ export function frequentDelimiter(bytes: Buffer): string {
   return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
 }
 
-/** A dialect, and how well it cuts records whose column names are unknown. */
+/** A dialect, and how well it splits records whose column names are unknown. */
 export interface Cut {
   readonly dialect: CsvDialect;
   readonly score: Score;
@@ -163,15 +169,16 @@ export interface Cut {
 }
 
 /**
- * Minimum points of a cut. With fewer, the records have one cell each, or varying numbers of cells.
+ * Minimum points of a cut. With fewer points, records have only one cell, or varying numbers of
+ * cells.
  */
 const leastPoints = 0.4;
-/** A cut with more than this share of the best cut's points is equally likely. */
+/** A cut counts as equally likely if it has more than this share of the best cut's points. */
 const clearShare = 0.95;
 
 /**
- * Returns the dialects that split most records into the same number of cells (two or more) of known
- * kinds. Best first.
+ * Returns the dialects that split most records into the same number of cells (at least two) of
+ * known kinds. The best dialect is first.
  */
 export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cut[] {
   const scored = dialects.map((dialect) => {
@@ -183,7 +190,7 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
 
 /**
  * Returns the best cut, or `null` if there is none.
- * @throws InputError `invalid_field` if another cut is as good.
+ * @throws InputError `invalid_field` if a different cut is equally likely.
  */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;

@@ -10,11 +10,14 @@ import type { RecordScanner } from './record-scanner.ts';
 /** Limits of the search for a header. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** Maximum number of records that are compared below a possible header, and without a header. */
+/**
+ * Maximum number of records that are compared: below a possible header, and in a file without a
+ * header.
+ */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** A quoted cell that is open for more than this number of bytes counts as unclosed. */
+/** A quoted cell counts as unclosed if it is still open after this number of bytes. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
@@ -32,41 +35,41 @@ export interface Place {
 }
 
 export interface Measure {
-  /** Number of records with as many cells as columns. */
+  /** Number of records that have as many cells as there are columns. */
   readonly good: number;
   /** Start positions of all other records. */
   readonly bad: ReadonlySet<number>;
-  /** Number of quoted cells in good records. */
+  /** Number of quoted cells in the good records. */
   readonly quoted: number;
   /** Number of unquoted, non-empty cells in all records. */
   readonly bare: number;
   /**
-   * Number of good records with neither missing nor surplus cells, and how many of these end in an
-   * empty cell.
+   * Number of good records without missing or surplus cells, and how many of those end in an empty
+   * cell.
    */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Number of escapes before bytes that need no escape. */
+  /** Number of escapes before bytes that do not need one. */
   readonly oddEscapes: number;
 }
 
 /**
- * How well a dialect cuts records: whether they have the same number of cells, and which kinds of
+ * How well a dialect splits records: whether they have the same number of cells, and which kinds of
  * cells they have.
  */
 export interface Score {
-  /** The most frequent number of cells. */
+  /** The most frequent number of cells in a record. */
   readonly width: number;
-  /** Share of records with this number of cells, 0 to 1. */
+  /** Share of records that have this number of cells, from 0 to 1. */
   readonly share: number;
-  /** Share of these records' cells whose kind is known. */
+  /** Share of the cells in those records whose kind is known. */
   readonly known: number;
   readonly records: readonly (readonly string[])[];
 }
 
 /**
- * Records of a sample, cut in the same way as in a load. `scanner` and `cells` describe the last
- * record.
+ * Records of a sample, split in the same way as in a load. `scanner` and `cells` describe the
+ * record read last.
  */
 class SampledRecords {
   readonly cells = new CellTable();
@@ -88,7 +91,7 @@ class SampledRecords {
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // A quote in the record is misplaced or unclosed.
+    // If there is a problem, a quote in the record is misplaced or unclosed.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;
@@ -108,7 +111,7 @@ class SampledRecords {
     }
   }
 
-  /** Returns the cells of the last record. Returns no cells if it is malformed. */
+  /** Returns the cells of the record read last. Returns no cells if that record is malformed. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
@@ -133,7 +136,7 @@ export class CsvSample {
   }
 
   /**
-   * Returns the first `rows` records as the header, or `null` unless they name an id column and all
+   * Returns the first `rows` records as the header. `null` unless they name an id column and all
    * columns of `map`.
    */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
@@ -143,7 +146,7 @@ export class CsvSample {
 
   /**
    * Searches for `rows` consecutive records that name an id column and all columns of `map`.
-   * Returns the first ones, or `null`.
+   * Returns the first match, or `null`.
    */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
@@ -200,7 +203,7 @@ export class CsvSample {
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** Returns the header that begins at the record with this `number`, from 1. */
+  /** Returns the header that begins at the record with this `number`, counted from 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }
@@ -240,7 +243,9 @@ export class CsvSample {
     return new SampledRecords(this.#head, this.#isHeadWhole, dialect);
   }
 
-  /** Measures how the dialect cuts the records from `start` below a header of `width` columns. */
+  /**
+   * Measures how the dialect splits the records from `start`, given a header of `width` columns.
+   */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const { cells, scanner } = records;
@@ -269,7 +274,9 @@ export class CsvSample {
     return { good, bad, quoted, bare, exact, lastEmpty, oddEscapes };
   }
 
-  /** Scores how well the dialect cuts the first records from `start` if there is no header. */
+  /**
+   * Scores how well the dialect splits the first records from `start` in a file without a header.
+   */
   score(dialect: CsvDialect, start = 0): Score {
     const sampled = this.#headRecords(dialect);
     const counts = new Map<number, number>();
@@ -296,7 +303,8 @@ export class CsvSample {
 }
 
 /**
- * Returns true if no cell except the first is blank. A header may leave its first column unnamed.
+ * Returns true if all cells after the first are filled. The first column of a header may have no
+ * name.
  */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');

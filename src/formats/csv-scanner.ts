@@ -9,14 +9,15 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  * without a quote or escape costs three comparisons and one `indexOf`, because the positions of the
  * next LF, CR and quote are remembered. Other records are walked byte by byte, and so are all
  * records if `cells` is set. The receiver, the worker and the splitter of refused records use the
- * same marks (`marksOf`). Reasons are in docs/decisions/formats.md. The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped up to its end, at any
- *   distance.
+ * same marks (`marksOf`). docs/decisions/formats.md gives the reasons. The scanner refuses:
+ * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped up to its end, however
+ *   far away.
  * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
  *   closing quote. The record extends to the end of a line that cannot be inside quotes, at most
  *   `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell that no quote closes within `maxRecordBytes` or later. The
- *   record extends to the end of the line where the cell begins, so a stray quote costs one line.
+ * - `unclosed_quote`: a quoted cell that is closed neither within `maxRecordBytes` nor later. The
+ *   record extends to the end of the line where the cell begins, so a stray quote costs only one
+ *   line.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -57,13 +58,13 @@ class Scanner implements RecordScanner {
   readonly #maxBytes: number;
   readonly #walker: CsvWalker;
   readonly #walkAll: boolean;
-  /** -1 if the quote escapes itself. */
+  /** Escape byte, or -1 if quotes are escaped by doubling them. */
   readonly #escapeByte: number;
-  /** 1 for bytes that may begin a blank record. */
+  /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
-   * Buffer to which the remembered positions belong. A position equal to #end means "none before
-   * the end".
+   * Buffer in which the remembered positions are. A position equal to #end means that the byte does
+   * not occur before the end.
    */
   #buf: Buffer = noBuffer;
   #end = 0;
@@ -165,7 +166,7 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Starts to skip a record that is too large. `lineEnd` is the end of its line, if known. A faulty
+   * Starts to skip a record that is too large. `lineEnd` is the end of the line, if known. A faulty
    * record may end later.
    */
   #startRest(
@@ -185,8 +186,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Returns the end of a complete record. If an open cell is closed later, the record ends later
-   * too.
+   * Returns the end of a complete record. If an open cell is closed later, the record also ends
+   * later.
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;

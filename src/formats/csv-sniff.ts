@@ -1,8 +1,9 @@
 /*
  * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
- * The plain reading is RFC 4180 with the delimiter that is most frequent in the first record. It is
- * kept if its header has an id column and fits the records. Another reading is chosen if it names
- * an id column and the plain one does not, or if it fits more records and harms none.
+ * The plain reading is RFC 4180 with the delimiter that is most frequent in the first record. The
+ * plain reading is kept if its header has an id column and fits the records. Another reading is
+ * chosen if it names an id column and the plain one does not, or if it fits more records and breaks
+ * none.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -26,17 +27,17 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** Minimum share and number of records that must fit another header. */
+/** Minimum share and minimum number of records that must fit another header. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Minimum number of records that show the usual content of a column. */
+/** Minimum number of records needed to show the usual content of a column. */
 const leastRegular = 10;
 /** Number of bytes below the header that are checked for a ruler. */
 const maxRulerBytes = 4_096;
 
 export interface CsvHints {
   readonly source: SourceOptions;
-  /** Our names, by the names in the header. */
+  /** Maps names in the header to our names. */
   readonly map: Readonly<Record<string, string>>;
 }
 
@@ -48,7 +49,8 @@ export interface CsvBeginning {
 }
 
 /**
- * How to read a CSV, and where its header starts. Without a header, where its first record starts.
+ * How to read a CSV, and the position of its header. If there is no header, the position of the
+ * first record.
  */
 export interface Sniffed {
   readonly reading: CsvReading;
@@ -67,8 +69,8 @@ interface Candidate {
 
 /**
  * Detects the dialect and the header.
- * @throws InputError `invalid_field` if several readings are equal. It names the option that
- * decides between them.
+ * @throws InputError `invalid_field` if several readings are equally likely. The message names the
+ * option that decides between them.
  */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
@@ -113,7 +115,7 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /** Returns RFC 4180 with the most frequent delimiter, changed by the caller's options. */
+  /** Returns RFC 4180 with the most frequent delimiter, modified by the caller's options. */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -132,7 +134,7 @@ class Sniffer {
   }
 
   /**
-   * Returns every dialect that the caller's options allow and whose delimiter occurs in the sample.
+   * Returns all dialects that the caller's options allow, if their delimiter occurs in the sample.
    */
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
@@ -144,7 +146,7 @@ class Sniffer {
   }
 
   /**
-   * Returns the dialects of a possible header. If a backslash precedes a quote in the sample, each
+   * Returns the dialects to try for the header. If a backslash precedes a quote in the sample, each
    * dialect is also returned with backslash escapes.
    */
   #escapedDialects(): CsvDialect[] {
@@ -155,7 +157,7 @@ class Sniffer {
     });
   }
 
-  /** Returns the dialects whose header has an id column and that fit the records best. */
+  /** Returns the dialects that have a header with an id column and fit the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
@@ -164,7 +166,7 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two candidates fit equally well, the one with more columns has split the real delimiter.
+      // If two candidates fit equally well, the one with more columns has the right delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
@@ -179,8 +181,8 @@ class Sniffer {
 
   /**
    * Returns the reading of a header with an id column.
-   * @throws InputError if most records do not fit, but nearly all have the same number of cells
-   * with another delimiter.
+   * @throws InputError if most records do not fit, but a different delimiter splits nearly all of
+   * them into the same number of cells.
    */
   #withNamed(candidate: Candidate): Sniffed {
     const { dialect, place } = candidate;
@@ -225,7 +227,7 @@ class Sniffer {
     return { ...sniffed, reading };
   }
 
-  /** @throws InputError if the header has more delimiters than every record. */
+  /** @throws InputError if the header has more delimiters than any record. */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const namedCells = cells.filter(isNamed).length;
     if (namedCells === cells.length || namedCells === 0) return;
@@ -235,8 +237,8 @@ class Sniffer {
   }
 
   /**
-   * Refuses a table that is drawn for human readers, as Markdown, `mysql`, psql and sqlcmd write
-   * it. Its cells are padded, and its ruler is not a record.
+   * Refuses a table drawn for human readers, as written by Markdown, `mysql`, psql and sqlcmd. The
+   * cells of such a table are padded, and its ruler is not a record.
    * @throws InputError `invalid_field` if the line below the header is a ruler.
    */
   #refuseRuler({ end }: Place): void {
@@ -293,7 +295,7 @@ class Sniffer {
 
   /**
    * Returns the reading of a file whose map names columns by position. The first record is a header
-   * or data. A number in it may be a position or a value.
+   * or data, because a number in it may be a position or a value.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();
@@ -322,15 +324,15 @@ class Sniffer {
   }
 
   /**
-   * Returns the most likely header of a file without an id column, so that the refusal can name its
-   * columns. If most other records fit the first one, that is the header. Otherwise the header is
-   * the first record of the best cut that may contain names.
+   * Returns the most likely header of a file without an id column, so that the refusal can list its
+   * columns. If at least half of the records fit the first record, that is the header. Otherwise,
+   * the header is the first record of the best cut that may contain names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     const isTable =
       first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    // If the first record is malformed, it is refused as the header.
+    // A malformed first record is refused as the header.
     const [best] =
       isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);

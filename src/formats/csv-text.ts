@@ -10,10 +10,13 @@ import { encodeUtf8 } from './utf8.ts';
 
 const COMMA = 44;
 const LF = 10;
-/** Maximum bytes of padding. A single cell far to the right would otherwise pad very many rows. */
+/**
+ * Maximum size of the padding. Otherwise, a single cell far to the right would pad a huge number of
+ * rows.
+ */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
 /**
- * Values that readers misunderstand if they are not quoted, such as those with a blank at an end.
+ * Values that readers misinterpret unless they are quoted, such as those with a blank at an end.
  */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
@@ -23,22 +26,22 @@ export function csvCell(text: string): Buffer {
   return cell.isWellFormed() ? Buffer.from(cell) : encodeUtf8(cell, halfPair);
 }
 
-/** A written row that may still need padding. */
+/** A written row to which padding may still have to be added. */
 interface OpenRow {
   readonly end: number;
   readonly columns: number;
 }
 
 /**
- * Writes a table as CSV. The caller takes the CSV in buffers. Rows in the first MAX_HEADER_BYTES
- * are padded to the widest of them, because a shorter record would lack cells. A later row that is
- * wider remains wider. A row without cells is an empty line.
+ * Writes a table as CSV, which the caller takes in buffers. Rows in the first MAX_HEADER_BYTES are
+ * padded to the widest of them, because a shorter record would lack cells. A wider row that follows
+ * later remains wider. A row without cells is an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
-  /** Rows that may still need padding. `null` once the width is known. */
+  /** Rows to which padding may still have to be added. `null` once the width is known. */
   #openRows: OpenRow[] | null = [];
   #width = 0;
   /** Number of columns written in the current row, and number of rows begun. */
@@ -136,15 +139,15 @@ export class CsvText {
   }
 }
 
-/** Headers of exports with events: one for events only, and one for all kinds. */
+/** Headers of exports that contain events: one for events only, and one for all kinds of rows. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
 /**
- * Returns the header. A name that contains another delimiter is quoted, because a load detects the
- * delimiter from the header.
+ * Returns the header. A name that contains another common delimiter is quoted, because a load
+ * detects the delimiter from the header.
  */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {
@@ -155,7 +158,7 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
 }
 
 /**
- * Returns true if sluice wrote the file, which means that its cells are defused
+ * Returns true if sluice wrote the file, so that cells in it may be defused
  * (`src/base/formula.ts`).
  */
 export function isOwnHeader(columns: readonly string[]): boolean {

@@ -6,7 +6,7 @@ import { CR, LF, type ScanProblem } from './record-scanner.ts';
 export const MORE = -1;
 /** Result if the record is longer than the limit. */
 export const TOO_LARGE = -2;
-/** Result if no quote closes the cell, or if text follows the closing quote. */
+/** Result if no quote closes the cell, or if other text follows the closing quote. */
 const NEVER = -3;
 
 const ORDINARY = 0;
@@ -20,14 +20,14 @@ const TAB = 9;
 /**
  * Reads CSV byte by byte, in any dialect. `walk` finds the end of a record and its cells. `skip`
  * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
- * not depend on the bytes after the record. It is therefore the same in a chunk as in the whole
+ * not depend on the bytes after the record. Therefore, it is the same in a chunk as in the whole
  * file.
  */
 export class CsvWalker {
   /** Results of the last walk. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** True if a quoted cell is not yet closed and may continue in the following bytes. */
+  /** True if a quoted cell is still open and may continue in the following bytes. */
   open = false;
   /** Results of `skip`, which are explained in `RecordScanner`. */
   lines = 0;
@@ -38,8 +38,8 @@ export class CsvWalker {
   readonly #maxBytes: number;
   readonly #cells: CellTable | null;
   /**
-   * End of the bytes to read. It is the record's maximum length if `#atMaximum`, otherwise the
-   * buffer's end.
+   * End of the bytes to read: the maximum end of the record if `#atMaximum`, otherwise the end of
+   * the buffer.
    */
   #limit = 0;
   #atMaximum = false;
@@ -48,8 +48,8 @@ export class CsvWalker {
   #lowest = 0;
   #marked = false;
   /**
-   * State of `skip`: whether it is in quotes, whether it is at the record's start, and the number
-   * of bytes and lines walked after `keepFrom`.
+   * State of `skip`: whether it is inside quotes, whether it is at the record's start, and the
+   * numbers of bytes and lines walked after `keepFrom`.
    */
   #inside = false;
   #isStart = true;
@@ -89,10 +89,10 @@ export class CsvWalker {
 
   /**
    * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
-   * end that cannot be inside quotes however the quotes are read. A quote where a cell may start
-   * opens a cell, even if it also closed another one. If other text follows a closing quote, quotes
-   * in the cell may not have been doubled (`mayContinue`). A later line that closes a cell without
-   * opening one then belongs to the record.
+   * end that cannot be inside quotes, no matter how the quotes are interpreted. A quote where a
+   * cell may start opens a cell, even if the same quote also closed another cell. If other text
+   * follows a closing quote, quotes in the cell may not have been doubled (`mayContinue`). A later
+   * line that closes a cell without opening one then belongs to the record.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -162,7 +162,7 @@ export class CsvWalker {
   }
 
   /**
-   * Returns `at` as the end of the content if it is before the limit. Otherwise returns the end of
+   * Returns `at` as the end of the content if it is before the limit. Otherwise, returns the end of
    * the bytes, MORE or TOO_LARGE.
    */
   #runOut(at: number): number {
@@ -171,7 +171,7 @@ export class CsvWalker {
     return this.#final ? this.#limit : MORE;
   }
 
-  /** Returns the position after the closing quote of the cell around `start`, MORE or NEVER. */
+  /** Returns the position after the quote that closes the cell around `start`, MORE or NEVER. */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
     const limit = this.#limit;
@@ -182,7 +182,7 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // The meaning of the quote depends on the next byte, which is not available.
+          // The next byte decides what the quote means, but that byte is not available.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }
@@ -196,7 +196,7 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the end of a record if its cell at `open` is not closed within the limit. The record
+   * Returns the end of a record whose cell at `open` is not closed within the limit. The record
    * ends with the line, so a stray quote costs only that line.
    */
   #unclosed(buf: Buffer, open: number): number {
@@ -208,9 +208,9 @@ export class CsvWalker {
   }
 
   /**
-   * Searches from the line start `from` for a quote that closes a cell and is not preceded by an
-   * opening quote. Only the first line with quotes is searched. Returns the position after the
-   * quote, MORE or NEVER.
+   * Searches from the line start `from` for a quote that closes a cell without being preceded by an
+   * opening quote. Only the first line that contains quotes is searched. Returns the position after
+   * the quote, MORE or NEVER.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -230,8 +230,8 @@ export class CsvWalker {
   }
 
   /**
-   * Prepares to skip a record, starting at its start. If a walk has found the record faulty,
-   * skipping starts where that walk ended.
+   * Prepares to skip the record at `start`. If a walk has found that record faulty, skipping starts
+   * where the walk ended.
    */
   begin(buf: Buffer, start: number, wasWalked: boolean): void {
     const isFaulty = wasWalked && this.problem !== null;
@@ -272,7 +272,8 @@ export class CsvWalker {
       at = next;
     }
     if (at >= end && final) return this.#endRest(end, end);
-    // Bytes before `at` are kept, because a later search for a closing quote also needs them.
+    // The last bytes before `at` are kept, because a later search for a closing quote also needs
+    // them.
     this.keepFrom = Math.max(start, at - 2 * this.#marks.delimiter.length - 1);
     this.#ahead = at - this.keepFrom;
     if (this.keepFrom > start) this.#isStart = false;
@@ -322,8 +323,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after the quote at `at` if that closes the cell, and 0 if it is inside the
-   * cell. Returns NEVER if it may open a cell, or MORE.
+   * Returns the position after the quote at `at` if the quote closes the cell, 0 if it is part of
+   * the cell, NEVER if it may open a cell, or MORE.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
@@ -336,7 +337,7 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the length of the delimiter at `at`, 0 at the end of the record, NEVER for any other
+   * Returns the length of the delimiter at `at`, 0 at the end of the record, NEVER before any other
    * text, or MORE.
    */
   #boundary(buf: Buffer, at: number): number {
@@ -390,8 +391,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns true for an apostrophe in a word. This rule does not change how well-formed records are
-   * read.
+   * Returns true for an apostrophe inside a word. This rule does not change how well-formed records
+   * are read.
    */
   #isInWord(buf: Buffer, at: number): boolean {
     return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);

@@ -2,7 +2,7 @@ import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'no
 import { type InputError, inputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
 
-/** Called with the size of each unpacked piece. Throws to stop unpacking. */
+/** Called with the size of each unpacked piece. It throws to stop the unpacking. */
 export type InflateGuard = (bytes: number) => void;
 
 export function isGzip(head: Buffer): boolean {
@@ -11,14 +11,14 @@ export function isGzip(head: Buffer): boolean {
 
 /**
  * Unpacks one or more gzip members. Zero bytes may follow the last member.
- * @throws InputError `unsupported_format` if data is damaged, incomplete or followed by other
- * bytes; errors of `guard`.
+ * @throws InputError `unsupported_format` if data is damaged, incomplete or followed by bytes other
+ * than zero. Errors from `guard` are also thrown.
  */
 export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
   return inflate(source, createGunzip({ chunkSize: READ_BYTES }), guard, 'The gzip data');
 }
 
-/** Unpacks a deflated member of a ZIP archive. Throws as `gunzip` does. */
+/** Unpacks a deflated member of a ZIP archive. Throws the same errors as `gunzip`. */
 export function inflateMember(
   source: AsyncIterable<Buffer>,
   guard: InflateGuard,
@@ -83,7 +83,7 @@ function damaged(what: string, how: string): InputError {
   return inputError('unsupported_format', `${what} ${how}`);
 }
 
-/** Translates zlib's errors. */
+/** Translates errors from zlib. */
 function explain(error: unknown, what: string): unknown {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'Z_BUF_ERROR') return Object.assign(damaged(what, 'ends early'), { cause: error });

@@ -5,21 +5,21 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** Format that the caller specifies. It always takes precedence. */
+  /** Format specified by the caller. It always takes precedence. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
   /** Key that the array of a JSON body must have. Default: any. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Our names, by the names in the header. The file has all these columns. */
+  /** Maps names in the header to our names. The file has all these columns. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** True if text may begin with the same bytes. The next byte then decides. */
+  /** True if a text file may begin with the same bytes. The next byte then decides. */
   readonly binary?: true;
   /** Set if sluice can read the format. */
   readonly format?: 'parquet';
@@ -42,14 +42,14 @@ const binaries: readonly Binary[] = [
 
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 
-/** Returns true if the first bytes or the caller's format mean a binary file. */
+/** Returns true if the first bytes or the caller's format indicate a binary file. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
   const isBinaryHint = format !== undefined && binaryFormats.has(format);
   return isBinaryHint || binaries.some((each) => startsWith(start, each));
 }
 
-/** Precedes each record of a JSON text sequence (RFC 7464). */
+/** Character that precedes each record in a JSON text sequence (RFC 7464). */
 const RECORD_SEPARATOR = '\u001e';
 
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
@@ -57,14 +57,15 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 /**
  * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrides the
  * hinted format only if it is obvious: `[` begins a JSON array and `{"users":[` an envelope. Any
- * other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson` examines it further.
- * All other text has the hinted format, or is CSV. A hint cannot make a file Parquet.
+ * other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson` examines such text
+ * further. All other text has the hinted format, or is CSV by default. A hint alone cannot make a
+ * file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  // If a request must contain an array, its body is JSON, even if it begins like Parquet.
+  // If the request must contain an array, the body is JSON even if it begins like Parquet.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined)
     throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
@@ -97,16 +98,16 @@ export function layoutOfJson(
 }
 
 /**
- * Returns a function that tests whether a key belongs to a record: one of our keys, or one that the
- * map translates to ours.
+ * Returns a function that tests whether a key belongs to a record. This is true for our keys and
+ * for keys that the map translates to ours.
  */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
 /**
- * Returns true for a document with a password. It begins like a document of an old format, but
- * contains the name of an encrypted package.
+ * Returns true for a document with a password. Such a document begins like one in an old format,
+ * but contains the name of an encrypted package.
  */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');

@@ -7,8 +7,8 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
 /**
- * Keys under which a document may contain the records as an array of objects. They are used if no
- * path is given.
+ * Keys under which a document may contain its records as an array of objects. Used only if no path
+ * is given.
  */
 const knownKeys: ReadonlySet<string> = new Set([
   'users',
@@ -24,29 +24,26 @@ const knownKeys: ReadonlySet<string> = new Set([
 
 const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
-/** Messages omit longer paths. */
+/** Messages omit paths that are longer than this. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
   /**
-   * `null` if the records are the document itself, or the only array of objects under one of
-   * `knownKeys`.
+   * Path of the records. `null` if the document itself contains the records, or if they are the
+   * only array of objects under one of `knownKeys`.
    */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /**
-   * Description of a request body for messages. If it is set, the document itself may be the array.
-   */
+  /** Description of a request body for messages. If set, the document itself may be the array. */
   readonly body?: string;
 }
 
 /**
- * Yields the elements of one array of a JSON document as NDJSON, without white space between
+ * Yields the elements of one array in a JSON document as NDJSON, without white space between
  * tokens. Skips the rest of the document. Does not check UTF-8, because the reader of the records
- * does. If a path is given, several documents may follow one another. The use of memory does not
- * depend on the size of the document or its elements. `notes` receives sentences for the job
- * record.
+ * does. If a path is given, several documents may follow one another. Memory use does not depend on
+ * the size of the document or its elements. Sentences for the job record are added to `notes`.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
  * `invalid_field` if the array is missing or ambiguous.
  */
@@ -69,7 +66,7 @@ export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
  * Yields the elements of `[…]`, or of the array under the key `envelope`, as in `{"users":[…]}`.
- * Elements may be values of any kind.
+ * Elements may be any JSON values.
  * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(
@@ -80,7 +77,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array whose elements are not yielded. Only the kind of its first element is needed. */
+/** An array whose elements are not yielded. Only whether its first element is an object matters. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
@@ -88,13 +85,13 @@ interface OtherArray {
 
 /** Finds the array of records while the document is streamed. */
 export class DocumentRecords implements JsonListener {
-  /** Keys of the document, up to a few thousand. */
+  /** Keys of the document's object, at most a few thousand. */
   readonly keys: string[] = [];
-  /** True if the document itself has a key of a record. */
+  /** True if the document itself has a key that belongs to a record. */
   isRecord = false;
-  /** True if the first element of the array has a key of a record. */
+  /** True if the first element of the array has a key that belongs to a record. */
   hasRecords = false;
-  /** Paths of some arrays whose first element is an object. For messages. */
+  /** Paths of some arrays that begin with an object. For messages. */
   readonly arrays: string[] = [];
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
@@ -105,15 +102,15 @@ export class DocumentRecords implements JsonListener {
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /** For each depth: the position in an array that may contain the records, or -1 in an object. */
+  /** For each depth: the position in an array that may contain the records, or -1 for an object. */
   readonly #positions: number[] = [];
   /** Depth of the elements that are yielded. 0 outside the array of records. */
   #elements = 0;
   #isFirst = false;
   #other: OtherArray | null = null;
   /**
-   * `#wasRead`: the document had the array of records. `#hasEmpty`: it had an empty array under a
-   * known key.
+   * `#wasRead`: the array of records was found. `#hasEmpty`: an empty array under a known key was
+   * found.
    */
   #wasRead = false;
   #hasEmpty = false;
@@ -221,7 +218,10 @@ export class DocumentRecords implements JsonListener {
     }
   }
 
-  /** Watches the contents of the container at this depth, unless it is nested too deep. */
+  /**
+   * Starts to watch the contents of the container at this depth, unless the container is nested too
+   * deep.
+   */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;
     this.#names[depth] = '';
@@ -241,7 +241,8 @@ export class DocumentRecords implements JsonListener {
   }
 
   /**
-   * Notes the first element of an array to which no path was given. It may be the array of records.
+   * Handles the first element of an array whose path was not given. The array may be the array of
+   * records.
    */
   #startOther(other: OtherArray, first: number, depth: number): void {
     other.isEmpty = false;

@@ -2,9 +2,9 @@ import { InputError } from '../base/errors.ts';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** How NDJSON records are separated, if it is not one per LF line. */
+/** How NDJSON records are separated if they are not separated by LF only. */
 export interface LineLayout {
-  /** `cr`: lines end with CR only. `rs`: each record begins with U+001E, as in RFC 7464. */
+  /** `cr`: lines end with CR only. `rs`: U+001E precedes each record, as in RFC 7464. */
   readonly ends: 'lf' | 'cr' | 'rs';
   readonly commas: boolean;
 }
@@ -22,9 +22,9 @@ const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
  * Yields the same text as plain NDJSON. Bytes are replaced but never moved, so positions in the
- * source remain valid, and an invalid record remains invalid. An LF in a record of RFC 7464 becomes
- * a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of a line
- * becomes a blank.
+ * source remain valid, and an invalid record remains invalid. In RFC 7464, an LF inside a record
+ * becomes a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of
+ * a line becomes a blank.
  */
 export async function* plainLinesOf(
   source: AsyncIterable<Buffer>,
@@ -66,10 +66,10 @@ class Separators {
 }
 
 class Commas {
-  /** A comma, and the blanks after it, that may be the end of its line. */
+  /** A comma that may end its line, and the blanks after it. */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Returns the bytes that are final. Commas at line ends are replaced by blanks. */
+  /** Returns the bytes that cannot change any more. Commas at line ends are replaced by blanks. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -82,7 +82,7 @@ class Commas {
     return bytes.subarray(0, whole);
   }
 
-  /** Returns the rest of the last line, whose comma may end the file. */
+  /** Returns the remaining bytes of the last line. Their comma ends the file. */
   end(): Buffer {
     this.pending[0] = SPACE;
     return this.pending;
@@ -103,11 +103,12 @@ const [OPEN, CLOSE] = [123, 125];
  * Yields the values of a JSON sequence as NDJSON. The values may be adjacent (`{…}{…}`), extend
  * over several lines, and be separated by commas or blanks. `source` starts after its byte order
  * mark. Does not check UTF-8, because the reader of the records does.
+ *
  * An invalid record becomes an invalid line and is refused alone, but only if the next record can
- * be found. For that, the broken record must start a line, and must not break at a line end inside
- * a string. Within MAX_RECORD_BYTES, a line that is only `}` must be followed by a line that starts
- * with `{`. Valid JSON never contains such lines inside a record. An incomplete last record also
- * becomes an invalid line.
+ * be found. For that, the invalid record must start a line, and its error must not be at a line
+ * end inside a string. Within MAX_RECORD_BYTES, a line that is only `}` must be followed by a
+ * line that starts with `{`. Valid JSON never contains such lines inside a record. An incomplete
+ * last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -122,12 +123,12 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
-  /** True if the current record (valid or not) starts a line. */
+  /** True if the current record (valid or not) begins at the start of a line. */
   #startsLine = false;
-  /** Set while the end of an invalid record is searched for. */
+  /** Set while searching for the end of an invalid record. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  /** The last part found so far of the boundary `LF } LF {`. */
+  /** How much of the boundary `LF } LF {` has been found so far. */
   #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
@@ -218,7 +219,7 @@ class Sequence implements JsonListener {
       this.#boundary = boundary === 'brace' || boundary === 'braceLine' ? 'braceLine' : 'line';
     } else if (byte === CLOSE && boundary === 'line') this.#boundary = 'brace';
     else if (byte === CR || byte === SPACE || byte === TAB) {
-      // The byte is after the brace or in a blank line.
+      // The byte follows the brace on its line, or is in a blank line.
       if (boundary === 'line' || (boundary === 'braceLine' && byte !== CR)) this.#boundary = 'nothing';
     } else this.#boundary = 'nothing';
   }

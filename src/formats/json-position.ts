@@ -46,7 +46,8 @@ export class JsonPosition {
 }
 
 /**
- * Up to this length, nesting does not slow a parser down, so a check would cost more than it saves.
+ * Shorter text is not checked, because its nesting does not slow a parser down and the check would
+ * cost more than it saves.
  */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
@@ -54,16 +55,16 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
  * Returns true if text of more than `harmlessChars` is nested deeper than `maxDepth`. Call it
- * before parsing, because a parser needs some 150 ms for a MiB of brackets. For invalid JSON the
- * result is not exact, but it still limits the work of the parser.
+ * before parsing, because a parser needs about 150 ms for a MiB of brackets. For invalid JSON, the
+ * result is not exact, but still limits the work of the parser.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
 /**
- * Returns false for nearly all records, and saves the slower check. Searching for a single
- * character is many times faster.
+ * Returns false for nearly all records, which saves the slower check. Searching for a single
+ * character is many times faster than the slower check.
  */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;
@@ -90,20 +91,20 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * A table for the bytes inside strings, numbers and literals: the current state and the next byte
- * determine the next state. The walk can pause between any two bytes, so tokens may span buffers.
- * Bytes from 0x80 are allowed only in strings. UTF-8 is checked elsewhere.
+ * A table for the bytes inside strings, numbers and literals. The current state and the next byte
+ * determine the next state. The walk can pause between any two bytes, so tokens may extend over
+ * several buffers. Bytes from 0x80 are allowed only in strings. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Results that are not states: `tokenStopped` and greater values. */
+/** Results that are not states have the value `tokenStopped` or more. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;
 
 const digits = '0123456789';
 
-/** Next state at [state * 256 + byte]. */
+/** Next state, at index state * 256 + byte. */
 export const tokenTable: Uint8Array = buildTable();
 
 /** 1 for each byte that does not change the state inside a string. */
@@ -112,7 +113,8 @@ export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
- * Returns the state after the first byte of a token, or `tokenBroken` if no token starts with it.
+ * Returns the state after the first byte of a token, or `tokenBroken` if no token can start with
+ * that byte.
  */
 export function firstState(byte: number): number {
   return firstStates[byte] as number;
@@ -143,7 +145,9 @@ function buildTable(): Uint8Array {
 
 type On = (state: number, bytes: string, next: number) => void;
 
-/** States of strings. 1: inside. 2: after a backslash. 3 to 6: before each digit of \uXXXX. */
+/**
+ * States inside strings. 1: ordinary. 2: after a backslash. 3 to 6: before each digit of \uXXXX.
+ */
 function addStrings(table: Uint8Array, on: On): void {
   table.fill(1, 256 + 0x20, 512);
   on(1, '"', tokenEnded);
@@ -154,8 +158,8 @@ function addStrings(table: Uint8Array, on: On): void {
 }
 
 /**
- * States of numbers, by an example. 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5.
- * Numbers may end in states 8, 9, 11 and 14.
+ * States inside numbers, shown by an example of the text so far. 7: -; 8: 0; 9: 12; 10: 1.; 11:
+ * 1.5; 12: 1e; 13: 1e-; 14: 1e5. Numbers may end in states 8, 9, 11 and 14.
  */
 function addNumbers(on: On): void {
   const anything = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).join('');

@@ -8,7 +8,7 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** Consecutive values, which line breaks may separate. */
+  /** Consecutive values, which may extend over several lines. */
   | { readonly kind: 'sequence' }
   /**
    * An array, or an object that contains one. If `path` is `null`, the array must be searched for.
@@ -19,13 +19,13 @@ export interface SniffedJson {
   readonly layout: JsonLayout;
   /**
    * Keys and arrays of the object if the whole text is a single object that is not read as a
-   * document. `null` otherwise.
+   * document. Otherwise, `null`.
    */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
 export interface JsonHints {
-  /** Format from the caller's name, media type or option. */
+  /** Format indicated by the caller's file name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
@@ -35,9 +35,9 @@ const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 1
 
 /**
  * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it is
- * clearly a document. If the first line is a whole object and more text follows, the text is
- * NDJSON, and only that line was parsed. Damaged text is NDJSON if at least half of its lines are
- * whole objects.
+ * clearly a document. If the first line is a complete object and more text follows, the text is
+ * NDJSON, and only that line is parsed. Damaged text is NDJSON if at least half of its lines are
+ * complete objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
@@ -85,7 +85,7 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/** Returns `null` if the JSON is invalid, which is reported when the document is read. */
+/** Returns `null` for invalid JSON, which is reported when the document is read. */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
@@ -98,7 +98,7 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
 }
 
 /**
- * Returns the layout if lines do not decide it and the first object is damaged or longer than
+ * Returns the layout if the lines do not decide it and the first object is damaged or longer than
  * `head`.
  */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
@@ -112,15 +112,15 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
 }
 
 /**
- * Returns true if the object contains arrays. It may be a record that is longer than `head`. In a
- * document, an array would have begun within `head`.
+ * Returns true if the object contains arrays but is not a record longer than `head`. In a document,
+ * an array would have begun within `head`.
  */
 function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
-/** Maximum number of line ends inside an object that contains a damaged line. */
+/** Maximum number of line ends inside the first object if only a line of that object is damaged. */
 const MAX_LINES_OF_DAMAGE = 2;
 
 class Head {
@@ -173,8 +173,8 @@ class Head {
   }
 
   /**
-   * Returns the layout of lines if at least half of the sampled lines are whole objects that are
-   * not inside another object. Returns `null` otherwise.
+   * Returns the layout of lines if at least half of the sampled lines are complete objects that are
+   * not inside another object. Otherwise, returns `null`.
    */
   mostLines(first: FirstObject): SniffedJson | null {
     if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
@@ -186,7 +186,7 @@ class Head {
     while (start < this.bytes.length && seen < MAX_SNIFFED_LINES) {
       const line = this.line(start);
       start += line.length + 1;
-      // Skips blank lines, and the last line, which may be incomplete.
+      // Skips blank lines. Also skips the last line, which may be incomplete.
       if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
         continue;
       seen++;
@@ -215,8 +215,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * First object of some JSON text: whole, not JSON, or not yet closed. `length` is measured up to
- * where that was found.
+ * First object of JSON text: complete, not valid JSON, or still open. `length` extends to where
+ * that was found.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

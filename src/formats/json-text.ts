@@ -9,9 +9,9 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 const MAX_NUMBER_CHARS = 20_000;
 
 /**
- * Parses JSON without losing a digit. JavaScript would change some numbers, so the few records with
- * such numbers are parsed by stream-json, whose tokens contain the source text. Each of these
- * numbers becomes a marked string, and the mark is removed on output.
+ * Parses JSON without losing digits. JavaScript would change some numbers. The few records with
+ * such numbers are parsed by stream-json, whose tokens contain the source text. Each such number
+ * becomes a marked string, and the mark is removed on output.
  */
 export interface ParsedJson {
   readonly value: unknown;
@@ -24,7 +24,7 @@ export interface ParsedJson {
  * a string does no harm, but costs time.
  */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
-/** Random for each process, so that callers cannot send a string that begins with it. */
+/** Random for each process, so that callers cannot send a string that begins with the mark. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
@@ -39,7 +39,7 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
-/** Returns the object, or `null` if the text is not an object or is nested too deep to load. */
+/** Returns the object. `null` if the text is not an object or is nested too deep to be loaded. */
 export function parseObject(line: string): JsonObject | null {
   if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
   try {
@@ -50,14 +50,17 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** Returns the reason why a record is refused. `column` is the nested column, if known. */
+/**
+ * Returns the reason for refusing a record. `column` is the column that is nested too deep, if
+ * known.
+ */
 function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
 /**
- * If the value of a named member is JSON text, replaces it by the parsed JSON without losing
- * digits. Invalid JSON remains text.
+ * Replaces JSON text in each named member by the parsed JSON, without losing digits. Invalid JSON
+ * remains text.
  */
 export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
   const original = { value, marked };
@@ -144,8 +147,8 @@ export function idText(value: unknown): string | null {
 export const wholeNumber = /^-?\d+$/;
 
 /**
- * Returns a number of a `marked` record for its source text. It is marked if JavaScript would
- * change it.
+ * Returns a number for a `marked` record. The number is marked if JavaScript would change its
+ * source text.
  */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;
@@ -156,11 +159,12 @@ export function plainNumber(text: string): string {
   return isKept && text.length <= 300 ? String(Number(text)) : text;
 }
 
-/** Number of decimal digits that a JavaScript number always keeps. */
+/** Number of decimal digits that a JavaScript number always preserves. */
 const KEPT_DIGITS = 15;
 
 /**
- * Returns true if jsonb can store the number, whose exponent and written-out length are limited.
+ * Returns true if jsonb can store the number. Its exponent and its length when written out are
+ * limited.
  */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
@@ -169,14 +173,13 @@ export function numberInRange(number: string): boolean {
 
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  // The engine's message is cut, because it may quote much of the input. The raw record is shown
-  // next to it anyway.
+  // The engine's message is truncated, because it may quote much of the input. The raw record is
+  // shown next to the message anyway.
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
 /**
- * Byte strings (latin1) have one character per byte, so text that is only copied need not be
- * decoded.
+ * Byte strings (latin1) have one character per byte. They avoid decoding text that is only copied.
  */
 export function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
@@ -208,7 +211,7 @@ export function escapeCopy(text: string): string {
     : text;
 }
 
-/** Escapes JSON for COPY. JSON has no raw control characters, so only backslashes matter. */
+/** Escapes JSON for COPY. JSON contains no raw control characters, so only backslashes matter. */
 export function escapeCopyJson(json: string): string {
   return json.includes('\\') ? json.replaceAll('\\', '\\\\') : json;
 }
@@ -217,7 +220,7 @@ export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }
 
-/** Returns the cells of a line of COPY text. `null` means NULL. */
+/** Returns the cells of a line of COPY text. `null` represents NULL. */
 export function copyCells(line: Buffer): (string | null)[] {
   const cells = line.toString('utf8').replace(/\n$/, '').split('\t');
   return cells.map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
@@ -229,9 +232,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Returns true for `{}`. Also returns true for `[]`, because PHP writes an empty object like this.
- */
+/** Returns true for `{}`, and for `[]`, because PHP writes an empty object as `[]`. */
 export function isEmptyObject(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (!isObject(value)) return false;
@@ -239,19 +240,22 @@ export function isEmptyObject(value: unknown): boolean {
   return true;
 }
 
-/** The shortest property is `,"a":1`. */
+/** Length of the shortest property, `,"a":1`. */
 const leastPropertyBytes = 6;
 
 /**
- * Returns true if an object has too many properties. Call it before walking them. Objects with few
- * bytes cannot have too many and are not counted.
+ * Returns true if an object has too many properties. Call it before walking them. An object with
+ * few bytes cannot have too many, so its properties are not counted.
  */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/** Returns the reason why a record is refused. `path` names the object with the properties. */
+/**
+ * Returns the reason for refusing a record. `path` is the path of the object that has too many
+ * properties.
+ */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',

@@ -10,25 +10,25 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** Nesting at which a JSON body is refused. It limits the parser's stack. */
+/** A JSON body with deeper nesting is refused, which limits the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/** Notified of values inside fewer than `watchedDepth` containers. */
+/** Receives calls for values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
   /** `first` is the first byte of the value. `depth` is the number of enclosing containers. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
   /**
-   * `raw` is the key without its quotes, one character per byte. `depth` is that of the key's
-   * value.
+   * `raw` is the key without its quotes, with one character per byte. `depth` is the depth of the
+   * key's value.
    */
   key(raw: string, depth: number): void;
 }
 
-/** Longer keys are cut to this length. */
+/** Longer keys are truncated. */
 const MAX_KEY_BYTES = 256;
 
-/** Names of the tokens that are expected outside strings, numbers and literals, for messages. */
+/** Names for messages of the tokens that are expected outside strings, numbers and literals. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -53,16 +53,16 @@ export class JsonWalker {
   readonly copy: LineCopy;
   readonly position = new JsonPosition();
   /**
-   * Values inside fewer containers are reported together with their keys. It may change at any
-   * time.
+   * Values inside fewer containers are reported together with their keys. The limit may change at
+   * any time.
    */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Token that is allowed after a whole document. */
+  /** Token that may follow a complete document. */
   readonly #afterwards: 'nothing' | 'next';
   /**
-   * Number of enclosing containers, and the closing byte of the innermost one. `#closers` has the
-   * closing bytes of the others.
+   * Number of enclosing containers, and the closing byte of the innermost one. `#closers` contains
+   * the closing bytes of the other containers.
    */
   #depth = 0;
   #closer = 0;
@@ -74,7 +74,7 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /** If `sequence`, documents may follow each other, separated by blanks, a comma or nothing. */
+  /** If `sequence`, documents may follow one another, separated by blanks, a comma or nothing. */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
@@ -97,7 +97,7 @@ export class JsonWalker {
   /**
    * Returns the lines copied from `bytes`. A byte order mark at the start is skipped, and must not
    * be split between buffers.
-   * @throws InputError `invalid_json` with the position; errors of the listener.
+   * @throws InputError `invalid_json` with the position. Errors from the listener are also thrown.
    */
   walk(bytes: Buffer): Buffer {
     this.copy.from(bytes);
@@ -242,8 +242,8 @@ export class JsonWalker {
 const plainAscii = /^[ -[\]-~]*$/;
 
 /**
- * Decodes the escapes in a key. Returns an empty string for a key that was cut, because it cannot
- * be decoded and no known key is that long.
+ * Decodes the escapes in a key. Returns an empty string for a truncated key, which cannot be
+ * decoded. No known key is that long.
  */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
@@ -267,11 +267,11 @@ const SHORT_BYTES = 48;
 const SPARE_BYTES = 4;
 
 /**
- * Copies parts of streaming buffers, with one line per value. Parts before and after an omission
- * are joined.
+ * Copies parts of streamed buffers, one line per value. Parts before and after an omission are
+ * joined.
  */
 class LineCopy {
-  /** Position in the current buffer at which `start` and `end` take effect. */
+  /** Position in the current buffer that `start` and `end` use. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
@@ -281,7 +281,10 @@ class LineCopy {
   #length = 0;
   readonly #dense: boolean;
 
-  /** If `dense`, values may be adjacent. Each may have only one byte, and gets a line feed. */
+  /**
+   * If `dense`, values may be adjacent. A value may be only one byte long, and each value gets a
+   * line feed.
+   */
   constructor(dense: boolean) {
     this.#dense = dense;
   }
@@ -330,7 +333,7 @@ class LineCopy {
   }
 
   /**
-   * Copies an LF inside a value as a CR, which is also a blank between tokens and an error in a
+   * Copies an LF inside a value as a CR. A CR is also a blank between tokens and an error in a
    * string.
    */
   turnLine(position: number): void {
@@ -339,7 +342,7 @@ class LineCopy {
     this.#from = position + 1;
   }
 
-  /** Ends the line at the last line feed that was copied as a CR. Nothing was copied after it. */
+  /** Ends the line at the latest LF that was copied as a CR. Nothing has been copied after it. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;

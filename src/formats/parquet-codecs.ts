@@ -6,8 +6,8 @@ import { DamagedFile } from '../base/errors.ts';
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
 /**
- * Unpacks a Parquet page. `bytes` is its unpacked size. Decoders never write more than that, even
- * if the page is damaged.
+ * Unpacks a Parquet page. `bytes` is its unpacked size. Decoders never write more bytes than that,
+ * even if the page is damaged.
  */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
@@ -21,7 +21,7 @@ const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> =
 };
 
 /**
- * Returns the decoders for the codecs of some columns. @throws DamagedFile for an unsupported
+ * Returns the decoders for the codecs of the given columns. @throws DamagedFile for an unsupported
  * codec.
  */
 export async function openCodecs(names: readonly string[]): Promise<Compressors> {
@@ -47,7 +47,8 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 let zstd: Promise<UnpackPage> | null = null;
 
 /**
- * Opens Zstandard's reference decoder (WebAssembly). Its memory stays as large as its largest page.
+ * Opens Zstandard's reference decoder (WebAssembly). Its memory remains as large as the largest
+ * page so far.
  */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
@@ -67,8 +68,8 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
 }
 
 /**
- * Unpacks Hadoop's LZ4, in which each block follows its two lengths. Returns `null` if a block has
- * no lengths.
+ * Unpacks Hadoop's LZ4, in which two lengths precede each block. Returns `null` if the lengths of a
+ * block are missing.
  */
 function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
@@ -89,7 +90,7 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
 }
 
 /**
- * Unpacks an LZ4 block. Decoders on npm are not used, because they return zeros as values if a
+ * Unpacks an LZ4 block. Decoders from npm are not used, because they return zeros as values if a
  * block ends early.
  */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {

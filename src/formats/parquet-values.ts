@@ -11,14 +11,14 @@ import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
  */
 
 type JsonText = string;
-/** Writes a value from hyparquet as JSON. Lists are arrays, and structs are objects. */
+/** Writes a value from hyparquet as JSON. Lists are given as arrays, and structs as objects. */
 type ToJson = (value: unknown) => JsonText;
 
 export interface ParquetColumn {
   readonly name: string;
   readonly key: JsonText;
   /**
-   * Schema of a file with only this column. Its types are changed so that hyparquet does not
+   * Schema of a file that has only this column. Its types are changed so that hyparquet does not
    * convert values.
    */
   readonly schema: FileMetaData['schema'];
@@ -34,7 +34,7 @@ export interface ParquetColumn {
   readonly toJson: ToJson;
 }
 
-/** Counts a value that JSON cannot express, and returns `null` as its JSON text. */
+/** Counts a value that JSON cannot express. Returns `null` as the value's JSON text. */
 export type Omit = () => JsonText;
 
 /** @throws DamagedFile for an unsupported type. */
@@ -79,10 +79,7 @@ const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type
 const isMetadata = ({ element, path }: SchemaTree): boolean =>
   path.length === 1 && element.name === 'metadata';
 
-/**
- * Removes annotations because of which hyparquet would round values or lose parts of lists and
- * maps.
- */
+/** Removes annotations that would make hyparquet round values or lose parts of lists and maps. */
 function storedElement(node: SchemaTree): SchemaElement {
   const { converted_type: _, logical_type: logical, ...plain } = node.element;
   const kind = kindOf(node.element);
@@ -95,8 +92,8 @@ function storedElement(node: SchemaTree): SchemaElement {
 }
 
 /**
- * Returns where the item of a list is: in the repeated node (`inner`) or, in older files, that node
- * itself.
+ * Returns where the item of a list is: inside the repeated node (`inner`) or, in older files, the
+ * repeated node itself (`whole`).
  */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
@@ -234,7 +231,7 @@ function bigIntOf(bytes: Uint8Array): bigint {
 const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
 const MAX_DAYS = 2 ** 31;
 
-/** Returns the function that writes days, instants or times of day, or `null` for other types. */
+/** Returns the function that writes dates, instants or times of day. `null` for other types. */
 function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   const logical = element.logical_type;
   const [kind, suffix = ''] = kindOf(element).split('_');
@@ -255,8 +252,8 @@ function temporals(element: SchemaElement, omit: Omit): ToJson | null {
 }
 
 /**
- * Writes an interval as ISO 8601: `P1M2DT3.5S`. It is stored as months, days and milliseconds of
- * four bytes each.
+ * Writes an interval as ISO 8601: `P1M2DT3.5S`. The interval is stored as months, days and
+ * milliseconds, in four bytes each.
  */
 function intervalJson(value: unknown): JsonText {
   const buffer = asBuffer(value as Uint8Array);
@@ -274,7 +271,7 @@ function uuidJson(bytes: Uint8Array): JsonText {
 
 /**
  * Half a surrogate pair, which replaces bytes that are not a character. `JSON.stringify` never
- * writes one.
+ * writes half a pair.
  */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
@@ -286,8 +283,8 @@ function textJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Writes bytes without a declared type. If they can be stored as text, writes text, because older
- * programs do not declare it. Otherwise writes Base64.
+ * Writes bytes without a declared type: as text if they can be stored as text, because older
+ * programs do not declare text. Otherwise, as Base64.
  */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
@@ -295,19 +292,19 @@ function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
 }
 
 /**
- * Writes a value of the column `metadata`: a JSON object unchanged on one line, anything else as a
- * string.
+ * Writes a value of the column `metadata`. A JSON object is written unchanged on one line, anything
+ * else as a string.
  */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
 /**
- * Writes a value that is declared as JSON on one line. If it is invalid or does not begin with
+ * Writes a value declared as JSON on one line. If the value is invalid JSON or does not begin with
  * `start`, writes it as a string.
  */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
-  // In valid JSON, line breaks are only white space between tokens.
+  // In valid JSON, line breaks occur only between tokens, as white space.
   return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
 }
 

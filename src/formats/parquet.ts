@@ -16,7 +16,7 @@ import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Maximum bytes of the footer, and of a row group (both packed and unpacked). */
+/** Maximum size of the footer, and of a row group (both packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
 /** Maximum number of values (and approximately of bytes) of a row group to unpack at a time. */
@@ -24,14 +24,14 @@ const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
- * Converts Parquet to NDJSON with hyparquet. The packed row group is in memory, and its rows are
- * unpacked in slices. If a column is null, its key is omitted from the row. If a file states false
- * sizes, only its sandbox is affected.
+ * Converts Parquet to NDJSON with hyparquet. The packed row group is kept in memory, and its rows
+ * are unpacked in slices. Null values are omitted from the row, together with their key. If a file
+ * states false sizes, only its sandbox is affected.
  */
 
 /**
  * Yields one line per row.
- * @throws InputError `unsupported_format`; errors of `read`
+ * @throws InputError `unsupported_format`. Errors from `read` are also thrown.
  */
 export async function* parquetToNdjson(source: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const file = watched(source);
@@ -137,8 +137,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. If the type were INT32, hyparquet would cut
-  // off the highest bit.
+  // DuckDB writes unsigned differences with 33 bits. With the type INT32, hyparquet would cut off
+  // the highest bit.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );
@@ -195,8 +195,8 @@ function* linesOf(
 }
 
 /**
- * Returns a function that reads a range of rows. Columns of lists or structs can only be unpacked
- * as a whole.
+ * Returns a function that reads a range of rows. Columns that contain lists or structs can only be
+ * unpacked as a whole.
  */
 async function openColumn({ column, group, start, packed }: ColumnChunks, rows: number) {
   const { name, schema, parsers, isNested } = column;
@@ -212,7 +212,7 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
     compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
     parsers,
   });
-  // Reads the whole column once. Later reads are slices of it.
+  // Reads the whole column once. Later reads return slices of the result.
   if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }

@@ -1,14 +1,14 @@
 /*
- * Formats turn bytes into records. Detection, decompression and decoding are earlier steps. Then
- * the format's scanner finds where records end. The time of every function here is proportional to
+ * Formats turn bytes into records. Detection, decompression and decoding come first. Then the
+ * scanner of the format finds where records end. The time of every function here is proportional to
  * the length of its input.
  */
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver uses it to cut a file into chunks, and the worker uses it
- * to walk a chunk. Both find the same records, however the bytes are split into buffers or chunks.
- * The scanner returns positions and does not copy bytes.
+ * Finds where records end. The receiver uses a scanner to cut a file into chunks, and the worker
+ * uses one to walk a chunk. Both find the same records, however the bytes are split into buffers or
+ * chunks. A scanner returns positions and does not copy bytes.
  */
 export interface RecordScanner {
   /**
@@ -29,8 +29,8 @@ export interface RecordScanner {
   /**
    * After an `open` record, searches for a quote that closes the open cell. Returns the position
    * after the quote, -1 if more bytes are needed (continue from `keepFrom`), or -2 if no quote
-   * closes the cell. A closed record is too large and continues after the quote, so call `skip`
-   * from there. `lowest` is the start of a record and is not after `start`.
+   * closes the cell. A record that is closed this way is too large and continues after the quote,
+   * so call `skip` from there. `lowest` is the start of a record and is not after `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
@@ -41,7 +41,7 @@ export interface RecordScanner {
   /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
-  /** True if a quoted cell is not yet closed and may continue in the following bytes. */
+  /** True if a quoted cell is still open and may continue in the following bytes. */
   readonly open: boolean;
   /** Where the next call must start if the result was -1. */
   readonly keepFrom: number;
@@ -80,7 +80,7 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** If the result is -1, also sets `contentEnd` to the earliest possible end. */
+  /** If the result is -1, `contentEnd` is the earliest possible end of the record. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
     const hasEnd = at >= 0 && at < end;

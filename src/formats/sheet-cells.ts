@@ -8,7 +8,7 @@ import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 const MAX_SHEET_ROWS = 1_048_576;
 const MAX_SHEET_COLUMNS = 16_384;
-/** More than Excel allows, which is 32 767 characters in a cell. */
+/** Excel allows less: 32 767 characters in a cell. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
@@ -36,11 +36,11 @@ interface Cell {
 
 const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
 
-/** Writes the cells of a sheet as CSV. It throws only `DamagedFile`. */
+/** Writes the cells of a sheet as CSV. The only error it throws is `DamagedFile`. */
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** First merged range. Empty if no cells are merged. */
+  /** First range of merged cells. Empty if no cells are merged. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -214,14 +214,14 @@ const BLOCK_BYTES = 1024 * 1024;
 const STRING_BYTES = 8;
 
 /**
- * Stores shared strings in large blocks. A million string objects would need several times the
+ * Stores shared strings in large blocks. A million string objects would need several times as much
  * memory.
  */
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
   #totalBytes = 0;
-  /** For each string, its block and where it ends. */
+  /** For each string, its block and its end in that block. */
   #places = new Uint32Array(1024);
   #count = 0;
 
@@ -258,7 +258,8 @@ class SharedText {
 }
 
 /**
- * Replaces codes such as `_x000D_`, by which a workbook writes characters that XML cannot contain.
+ * Replaces codes such as `_x000D_`. Workbooks use these codes for characters that XML cannot
+ * contain.
  */
 function unescapeText(text: string): string {
   if (!text.includes('_x')) return text;

@@ -5,7 +5,7 @@ import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /**
- * Returns the encoding for a WHATWG label. For example, `utf-16` is `utf-16le`.
+ * Returns the encoding for a WHATWG label. For example, `utf-16` is the label of `utf-16le`.
  * @throws InputError `invalid_field`
  */
 export function encodingOfLabel(label: string): string {
@@ -24,7 +24,7 @@ const marks: readonly (readonly [name: string, mark: string])[] = [
   ['utf-16be', '\xfe\xff'],
 ];
 
-/** Returns the encoding of the byte order mark, or `null` if there is no mark. */
+/** Returns the encoding that the byte order mark indicates, or `null` if there is no mark. */
 function markedEncoding(head: Buffer): string | null {
   const start = head.toString('latin1', 0, 3);
   return marks.find(([, mark]) => start.startsWith(mark))?.[0] ?? null;
@@ -32,7 +32,7 @@ function markedEncoding(head: Buffer): string | null {
 
 /**
  * Minimum share of ASCII characters (ids, delimiters, line ends) in UTF-16: 1 in 8, or 1 in 2 if
- * there are few characters.
+ * the text has few characters.
  */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
@@ -40,15 +40,15 @@ const FEW_UNITS = 64;
 /** Maximum share of characters whose other byte is also 0, such as Ā (U+0100): 1 in 8. */
 const STRAY_SHARE = 8;
 /**
- * Minimum share of letters if the bytes are also valid UTF-8. UTF-8 that contains NULs is thus not
- * mistaken for UTF-16.
+ * Minimum share of letters if the bytes are also valid UTF-8. Therefore, UTF-8 that contains NULs
+ * is not mistaken for UTF-16.
  */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
 /**
- * Detects UTF-16 without a byte order mark. Such text has many NULs in one byte of each pair, but
- * few in the other.
+ * Detects UTF-16 without a byte order mark. In such text, one byte of each pair is often NUL and
+ * the other rarely is.
  */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
@@ -66,7 +66,7 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** Counts NULs, and low values, which are the high bytes of letters from Latin to Arabic. */
+/** Counts NULs and low values. The high bytes of letters from Latin to Arabic have low values. */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -78,8 +78,8 @@ function countLow(head: Buffer, from: 0 | 1) {
 }
 
 /**
- * Corrections of Node 20's decoders. They read 0x80 to 0x9F of windows-1252 as Latin-1, and ICU
- * swaps control characters.
+ * Corrections for Node 20's decoders, which read 0x80 to 0x9F of windows-1252 as Latin-1. In
+ * addition, ICU swaps control characters.
  */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
@@ -104,7 +104,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Decodes the next bytes. If called without bytes, finishes decoding. */
+  /** Decodes the next bytes. If called without bytes, decodes the remaining ones. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null
@@ -116,21 +116,20 @@ export class TextReader {
 /** Number of bytes decoded at a time, so that memory does not depend on the size of buffers. */
 const PIECE_BYTES = 64 * 1024;
 /**
- * Number of bytes that are kept for the next piece. No character or switch of the character set is
- * longer.
+ * Number of bytes that are kept for the next piece. No character or character-set switch is longer.
  */
 const HELD_BYTES = 16;
 /**
- * Control and private-use characters. From a code page, they mean undefined bytes. In UTF-16 they
- * are allowed.
+ * Control and private-use characters. When decoded from a code page, they represent undefined
+ * bytes. In UTF-16, they are allowed.
  */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
 
 /**
  * Returns UTF-8 unchanged, including its byte order mark and invalid bytes. Decodes other encodings
- * to UTF-8 without their mark, and replaces undefined characters by a byte that never occurs in
- * UTF-8. Records with such bytes are refused when they are read.
+ * to UTF-8 without their byte order mark. Each undefined character becomes a byte that never occurs
+ * in UTF-8. Records with such bytes are refused when they are read.
  */
 export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterable<Buffer> {
   return name === 'utf-8' ? source : decoded(source, name);
@@ -139,8 +138,9 @@ export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterab
 async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
-  // Node 20's decoder allocates its output by the length of the current call's bytes, and throws if
-  // pending bytes need more space. Therefore it is never called with few bytes.
+  // Node 20's decoder allocates its output by the number of bytes in the current call, and throws
+  // if bytes pending from earlier calls need more space. Therefore, it is never called with few
+  // bytes.
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
@@ -155,18 +155,19 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   if (text !== '') yield encodeUtf8(text, fault);
 }
 
-/** Name of an encoding (WHATWG), and notes for the user on how it was detected. */
+/** Name of an encoding (WHATWG), and notes that tell the user how it was detected. */
 export interface FoundEncoding {
   readonly name: string;
   readonly notes: readonly string[];
 }
 
-/** Maximum share of broken characters in UTF-8: one for 10 valid characters beyond ASCII. */
+/** Maximum share of broken characters in UTF-8: one per 10 valid characters beyond ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
- * Finds the encoding of text from its byte order mark, from the `declared` name (which is not a
- * label), or from all bytes of `head`. `isWhole` means that `head` is the whole file.
+ * Finds the encoding of text from its byte order mark, from the `declared` encoding, or from all
+ * bytes of `head`. `declared` is the name of an encoding and not a label. `isWhole` means that
+ * `head` is the whole file.
  * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `declared`.
  */
 export function findEncoding(head: Buffer, isWhole: boolean, declared: string | null): FoundEncoding {
@@ -191,8 +192,8 @@ function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
 }
 
 /**
- * Returns true for UTF-32. As UTF-16 LE it would begin with U+0000, but text never begins with
- * that.
+ * Returns true for UTF-32. If read as UTF-16 LE, such text would begin with U+0000, which real text
+ * never does.
  */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
@@ -207,7 +208,7 @@ function notesOfMark(name: string, declared: string | null): string[] {
 }
 
 /**
- * Accepts the declared encoding unless decoding would give garbage. That happens if the bytes of
+ * Accepts the declared encoding unless decoding would produce garbage. That happens if the bytes of
  * UTF-16 are swapped, or if other bytes are read as UTF-16.
  */
 function notesOfDeclared(declared: string, head: Buffer, utf16: string | null): string[] {
@@ -235,9 +236,9 @@ function contradiction(declared: string, but: string): Error {
   return inputError('unsupported_format', say`${named('encoding')} says ${declared}, but ${but}`, 'encoding');
 }
 
-/** Returns true for UTF-8 in which a few records are broken. */
+/** Returns true for UTF-8 in which only a few characters are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
-  // A U+FFFD that the source itself contains is valid.
+  // U+FFFD is valid where the source itself contains it.
   let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
   let broken = -valid;
   for (const character of text.toString('utf8')) {
@@ -248,29 +249,30 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that do not occur in Western text, and mean a code page other than windows-1252. The
- * byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in windows-1254.
- * Neighbouring characters distinguish words of Western languages from others. The patterns match
- * too much rather than too little, because a refusal only means that the caller must set an option.
+ * Patterns that do not occur in Western text, and indicate a code page other than windows-1252. For
+ * example, the byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in
+ * windows-1254. Neighbouring characters distinguish words of Western languages from other words.
+ * The patterns match too much rather than too little, because after a refusal the caller only has
+ * to set an option.
  */
 const foreign: readonly RegExp[] = [
   // Control characters, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
   // Letters that are rare or Icelandic, because other code pages have Slavic, Turkish or Baltic
-  // letters in their place. Also signs that ISO-8859-15 lacks.
+  // letters in their place. Also symbols that ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
   // Words that are probably in another script.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Signs in positions where words do not have them. Also apostrophes, except after an article or
-  // before an ending.
+  // Symbols where words do not contain any. Also apostrophes, except after an article or before an
+  // ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];
 
 /**
- * Evidence of a Western language: an accented letter in a word, a currency or degree sign by a
+ * Evidence of a Western language: an accented letter in a word, a currency or degree sign next to a
  * number, or a quote before a word.
  */
 const western =

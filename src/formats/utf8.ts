@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Replaces bytes that are not a character. This byte never occurs in valid UTF-8. */
+/** Byte that replaces bytes that are not a character. It never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
 /** Encodes well-formed text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
@@ -14,8 +14,8 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 const LONGEST = 4;
 
 /**
- * Returns the length of the longest valid prefix. Halving the range keeps the time proportional to
- * the length.
+ * Returns the length of the longest valid prefix. The range is halved, so the time is proportional
+ * to the length.
  */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
@@ -34,7 +34,7 @@ export function validPrefix(bytes: Buffer): number {
   return valid;
 }
 
-/** Returns the number of trailing bytes of an unfinished character, 0 to 3. */
+/** Returns how many bytes at the end belong to an unfinished character, from 0 to 3. */
 export function splitBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -54,7 +54,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // Copies the rest, because the buffer belongs to the caller and may be large.
+    // Copies the remaining bytes, because the buffer belongs to the caller and may be large.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }
@@ -62,7 +62,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
 }
 
 /**
- * Yields the same bytes in whole characters.
+ * Yields the same bytes, in buffers of whole characters.
  * @throws InputError `invalid_json` for bytes that are not UTF-8
  */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -1,18 +1,18 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** A complete file. Formats whose directory is at the end of the file need it. */
+/** A complete file. It is needed for formats that have a directory at the end of the file. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
 /**
- * Bytes of one read. They are enough for most row groups that we write, for a page, or for the
+ * Bytes per read. They are enough for most row groups that we write, for a page, or for the
  * directory of an archive.
  */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads small neighbouring ranges together, because each read from S3 is a request. */
+/** Reads small neighbouring ranges together, because each read from S3 needs a request. */
 export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
   let window = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
@@ -24,7 +24,7 @@ export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BY
 }
 
 /**
- * Remembers a failure to read, so that it can be told apart from a fault in the file even if a
+ * Remembers a failed read, so that it can be distinguished from a fault in the file even if a
  * library hides the difference.
  */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {

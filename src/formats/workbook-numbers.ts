@@ -1,7 +1,7 @@
 /*
  * Writes the numbers of a workbook as text. A cell contains only a number. The style of the cell
  * decides whether that number is a date, in days since the end of 1899 (or 1904). Dates and times
- * have no time zone. Parts that the format hides (the time of a date, the date of a time) are also
+ * have no time zone. Parts that the format hides (the time in a date, the date in a time) are also
  * written.
  */
 
@@ -9,8 +9,8 @@
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
 /**
- * Returns the kind of a built-in format, which has a number but no code. 27 to 36 and 50 to 58 are
- * East Asian dates.
+ * Returns the kind of a built-in format, which has a number but no code. Formats 27 to 36 and 50 to
+ * 58 are East Asian dates.
  */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
@@ -29,12 +29,12 @@ export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): Nu
   return code === undefined ? builtinKind(id) : kindOfCode(code);
 }
 
-/** Quoted strings, escaped characters, fills and gaps. They do not affect the kind. */
+/** Quoted strings, escaped characters, fills and gaps, none of which affect the kind. */
 const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
-/** Returns the kind of a format code. Only the code's section for positive numbers counts. */
+/** Returns the kind of a format code. Only the section for positive numbers counts. */
 function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };
@@ -52,9 +52,9 @@ function kindOfCode(code: string): NumberKind {
 const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns a number with the fewest digits that still mean the same number (1.1000000000000001 is
- * 1.1). Only numbers from 1e21 and below 1e-6 have an exponent. Whole numbers keep every digit.
- * Returns `null` if the text is not a number.
+ * Returns a number with the fewest digits that still represent the same number (1.1000000000000001
+ * becomes 1.1). Only numbers from 1e21 and below 1e-6 have an exponent. Whole numbers keep every
+ * digit. Returns `null` if the text is not a number.
  */
 export function numberText(text: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(text)) return text;
@@ -66,7 +66,7 @@ export function numberText(text: string): string | null {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /**
- * Unix time of day 0. Excel treats 1900 as a leap year, so days before March 1900 are off by one.
+ * Unix times of day 0. Excel treats 1900 as a leap year, so days before March 1900 are off by one.
  */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
@@ -87,7 +87,7 @@ export function temporalText(
   const timeMs = ms % DAY_MS;
   const day = (ms - timeMs) / DAY_MS;
   if (day === 0 && kind === 'time') return timeText(timeMs);
-  // Day 0 is not a calendar day. The cell contains a time without a date, or nothing.
+  // Day 0 is not a calendar date, so the cell contains only a time, or nothing.
   if (day === 0 && !from1904) return timeMs === 0 ? null : timeText(timeMs);
   const date = dateText(day, from1904);
   if (date === null || (kind === 'date' && timeMs === 0)) return date;

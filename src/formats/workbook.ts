@@ -9,8 +9,8 @@ import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from '
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
 /**
- * Maximum number of sheets and relations, maximum number of styles, and bytes of a sheet that are
- * searched for data.
+ * Maximum number of sheets and relations, maximum number of styles, and number of bytes of a sheet
+ * that are searched for data.
  */
 export const MAX_SHEETS = 1_000;
 const MAX_WORKBOOK_STYLES = 100_000;
@@ -18,9 +18,9 @@ const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
  * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
- * needed. An empty row becomes an empty line, so line numbers are row numbers.
- * docs/decisions/formats.md describes each kind of cell. Memory contains the shared strings, whose
- * size is limited, but no rows.
+ * needed. An empty row becomes an empty line, so line numbers equal row numbers.
+ * docs/decisions/formats.md describes each kind of cell. The shared strings, whose size is limited,
+ * are kept in memory. Rows are not.
  */
 
 /** Archive of a workbook, and the guard that limits its unpacked bytes. */
@@ -37,11 +37,12 @@ export interface OpenWorkbook {
 }
 
 /**
- * Opens the sheet that `choice` specifies by name or by number from 1. Without a choice, opens the
- * first visible sheet that has data. Adds notes for the user to `notes` once the sheet is read.
+ * Opens the sheet that `choice` specifies by name or by number (from 1). Without a choice, opens
+ * the first visible sheet that has data. Adds notes for the user to `notes` once the sheet has been
+ * read.
  * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
- * missing sheet, `empty_file` if all sheets are empty, errors of `guard`. Reading `csv` throws the
- * same errors.
+ * missing sheet, `empty_file` if all sheets are empty. Errors from `guard` are also thrown. Reading
+ * `csv` throws the same errors.
  */
 export async function openWorkbook(
   file: WorkbookFile,
@@ -81,8 +82,8 @@ export function documentKind({ members }: ZipArchive): string | null {
 }
 
 /*
- * Parts of a workbook. A part refers to another part by an id. A third part translates the id to a
- * path.
+ * Parts of a workbook. A part refers to another part by an id, which a separate part translates to
+ * a path.
  */
 
 /** Returns the part with this path. Paths begin with a slash and are not case-sensitive. */
@@ -112,7 +113,7 @@ interface Relation {
   readonly path: string;
 }
 
-/** Reads the relations of a part, or of the archive if `path` is empty. */
+/** Reads the relations of a part. If `path` is empty, reads the relations of the archive. */
 async function readRelations(file: WorkbookFile, path: string): Promise<readonly Relation[]> {
   const slash = path.lastIndexOf('/');
   const folder = path.slice(0, Math.max(0, slash));
@@ -127,7 +128,7 @@ async function readRelations(file: WorkbookFile, path: string): Promise<readonly
   return relations;
 }
 
-/** Returns the absolute path of `target`. It is always inside the archive. */
+/** Returns the absolute path of `target`, which is always inside the archive. */
 function resolve(folder: string, target: string): string {
   const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
   for (const step of target.split('/')) {
@@ -174,8 +175,8 @@ function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * Returns the value of `r:id`, which may have another prefix. The namespace of a strict workbook
- * ends in the same word.
+ * Returns the value of the attribute `r:id`, which may have another prefix. In strict workbooks,
+ * the namespace of the prefix is different but ends in the same word.
  */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(
@@ -207,7 +208,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns the sheet in an array, which is empty for a chart or a dialog. */
+/** Returns an array with the sheet. The array is empty for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,
@@ -238,7 +239,7 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
 
 /**
  * Returns true if the sheet contains a value or formula. Also returns true if its first
- * SHEET_SNIFF_BYTES contain neither.
+ * SHEET_SNIFF_BYTES contain neither and more bytes follow.
  */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let hasContent = false;

@@ -3,14 +3,14 @@ import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
 /*
- * Reads XML as a stream. saxes checks the grammar. This reader limits the nesting and the text that
- * saxes buffers.
+ * Reads XML as a stream. saxes checks the grammar. This reader limits the nesting and the amount of
+ * text that saxes buffers.
  */
 
 /** Maximum length of a tag, text or comment, and maximum nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Maximum number of namespaces in scope, which are searched for every element. */
+/** Maximum number of namespaces in scope. All of them are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 export type NamespaceOf = (prefix: string) => string;
 
 /**
- * Receives the elements of the root's namespace with their local names, and all text except
+ * Receives elements in the namespace of the root, with their local names, and all text except
  * pronunciations.
  */
 export interface XmlHandler {
@@ -29,12 +29,12 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Number of characters for each call of the parser. It limits the number of events per call. */
+/** Number of characters per call of the parser. It limits the number of events per call. */
 const SLICE_CHARS = 4 * 1024;
 
 /**
  * Parses XML. Yields when `handler` is full and after each piece.
- * @throws DamagedFile, and errors of `bytes` and `handler`
+ * @throws DamagedFile. Errors from `bytes` and `handler` are also thrown.
  */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
   const reader = new XmlReader(handler);
@@ -51,7 +51,7 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // The parser's own handling of namespaces (`xmlns: true`) would double its time.
+  // If the parser handled namespaces itself (`xmlns: true`), it would take twice as long.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
   /** Bindings in scope. The innermost one is last. */
   readonly #bindings: Binding[] = [];
@@ -104,7 +104,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the namespace of a prefix. If the prefix is not bound, returns the prefix itself. */
+  /** Returns the namespace of a prefix, or the prefix itself if it is not bound. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -142,7 +142,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** Returns the encoding. UTF-16 has a byte order mark. Text without one is UTF-8. */
+/** Returns the encoding. UTF-16 has a byte order mark. Text without a mark is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -10,8 +10,9 @@ const MAX_NAMED_PARTS = 10;
 
 /*
  * Reads ZIP archives. yauzl reads the directory at the end (including ZIP64) and ignores the
- * headers before members. The unpacked size of members is limited. Their length and CRC-32 are
- * compared with those in the directory. No file is ever written under a name from an archive.
+ * headers before members. The unpacked size of members is limited. The length and CRC-32 of each
+ * member are compared with those in the directory. Names from an archive are never used as names of
+ * written files.
  */
 
 export interface ZipMember {
@@ -38,8 +39,8 @@ export class ZipArchive {
   }
 
   /**
-   * @throws InputError `unsupported_format` for a damaged or unknown archive; errors of
-   * `source.read`
+   * @throws InputError `unsupported_format` for a damaged or unknown archive. Errors from
+   * `source.read` are also thrown.
    */
   static async open(source: WholeFile): Promise<ZipArchive> {
     const file = watched(source);
@@ -63,7 +64,7 @@ export class ZipArchive {
   /**
    * Yields the unpacked bytes of a member.
    * @throws InputError `unsupported_format` if the member has a password, an unknown compression,
-   * or bytes that contradict the directory; errors of `guard` and of reading
+   * or bytes that contradict the directory. Errors from `guard` and from reading are also thrown.
    */
   async *read({ name, entry }: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
     if (entry.isEncrypted()) throw refused(`The member ${shownName(name)} has a password`);

@@ -13,7 +13,8 @@ export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. If positions are lower than those in the data, raises them above those.
+ * Adds missing partitions. If the positions of a server are lower than those in its data, raises
+ * them above those.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -26,8 +27,8 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
 }
 
 /**
- * Switches the log on or off by CHANGES_DAYS. The server that started last decides for all
- * processes.
+ * Switches the log on or off, depending on CHANGES_DAYS. The server that started last decides for
+ * all processes.
  */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
@@ -39,8 +40,8 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
 }
 
 /**
- * Adds partitions for coming days and drops those of past days. A past partition that is in use is
- * dropped later.
+ * Adds partitions for the coming days and drops those of past days. A past partition that is in use
+ * is dropped later.
  */
 export async function tendChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
@@ -52,7 +53,7 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
 
 /**
  * Returns why an export cannot continue, or `null`. `expired` means that the cursor is from another
- * database, or that removals after the cursor were dropped.
+ * database, or that the log no longer contains all removals after the cursor.
  */
 export async function findCursorProblem(
   db: Database,
@@ -74,9 +75,11 @@ export async function findCursorProblem(
 export interface ChangeLog {
   readonly isOn: boolean;
   readonly bytes: number;
-  /** Age of the oldest day in the log, even if it has no changes. 0 means today. */
+  /**
+   * Age of the oldest day in the log, even if there are no changes from that day. 0 means today.
+   */
   readonly days: number;
-  /** Number of changes outside all partitions. Counting stops at 1 000. */
+  /** Number of changes outside all partitions, counted up to 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

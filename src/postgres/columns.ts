@@ -1,5 +1,5 @@
 // Types of columns that the database does not know: unions, ids and JSON. `camel` and `snake` use
-// these types to convert between rows and domain records, so stores need no mappers.
+// these types to convert between rows and domain records, so stores do not need mappers.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -32,8 +32,8 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
 /**
- * Types of columns when they are read. When they are written, constraints check them. Nullable JSON
- * is listed explicitly.
+ * Types of columns when read. Constraints check values when they are written. Nullable JSON is
+ * listed explicitly.
  */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
@@ -127,7 +127,7 @@ export function hex<Name extends string>(column: string, name: Name): AliasedRaw
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }
 
-/** Returns code and message of a job's failure, or `null` if it did not fail. */
+/** Returns the code and message of a job's failure. `null` if the job did not fail. */
 export function toFailure(
   code: string | null,
   message: string | null,
@@ -140,14 +140,14 @@ export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${d
 export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
 /**
- * Converts a time to text with microseconds, which a Date cannot express. The result has the form
+ * Converts a time to text with microseconds, which a Date cannot express. The result has the format
  * of an `Instant`.
  */
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Converts a time to text as the API writes it. */
+/** Converts a time to text in the API's format. */
 export function timeText(column: string): RawBuilder<string> {
   return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 }

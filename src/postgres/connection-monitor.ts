@@ -22,22 +22,24 @@ import {
 // lost connection.
 const tickMs = 1_000;
 /**
- * Number of checks without a byte after which a response is overdue. A pause of our own process
- * does not count.
+ * Number of checks during which no byte arrives before a response is overdue. A pause of this
+ * process does not count.
  */
 const silentTicksAllowed = 5;
 /**
- * For every such number of bytes sent, one more check is allowed, because a slow network may still
+ * One more check is allowed for each of this number of bytes sent, because a slow network may still
  * be sending them.
  */
 const bytesPerTick = 512 * 1024;
-/** Milliseconds for which the evidence must remain unchanged. */
+/** Milliseconds during which the evidence must not change. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
   session: PostgresSession | null;
-  /** True for a connection that only listens. It must be queried to show that it is alive. */
+  /**
+   * True for a connection that only listens. It must be queried to find out whether it is alive.
+   */
   readonly listens: boolean;
   isIdle: boolean;
   /** Bytes read and bytes sent, as of the last check. */
@@ -47,7 +49,7 @@ interface Connection {
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** Evidence that the session is silent, and the time when it was first found. */
+  /** Evidence that the session is silent, and the time at which the evidence was first found. */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -112,7 +114,10 @@ export class ConnectionMonitor {
     pool.on('release', (_, client) => this.#setIdle(client, true));
   }
 
-  /** @throws an error if a session is silent and not working for us, or cannot be examined */
+  /**
+   * @throws an error if a session is silent without working or waiting for a lock, or cannot be
+   * examined
+   */
   assertAnswering(): void {
     const silent = [...this.#connections.values()].filter(isSuspect);
     if (silent.length === 0) return;
@@ -140,7 +145,7 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After a pause of this process, responses may have arrived that were not read yet.
+    // After a pause of this process, responses may have arrived that have not been read yet.
     const isLate = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
@@ -153,11 +158,11 @@ export class ConnectionMonitor {
     if (this.#connections.size === 0) this.close();
   }
 
-  /** Examines the suspects and ends the silent sessions. Never rejects. */
+  /** Examines suspect connections and ends their sessions if they are silent. Never rejects. */
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // If the session is not known yet, the connection has not run a statement and can be
+      // If the session is not known yet, its connection has not run a statement and can be
       // destroyed.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
@@ -179,7 +184,7 @@ export class ConnectionMonitor {
 
   /**
    * Ends silent sessions. Also destroys idle connections that have received nothing since the
-   * silence began, because they may be silent too.
+   * silence began, because these connections may be silent, too.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
@@ -225,7 +230,7 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
   connection.bytesSent = bytesSent;
-  // Unread bytes mean that this process is slow, and not the server.
+  // Unread bytes mean that this process is slow, not the server.
   if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -237,16 +242,14 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   }
 }
 
-/**
- * Returns whether a response to a statement, or to the end of the connection, is still expected.
- */
+/** Returns whether a response to a statement, or to the end of the connection, is still pending. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
 /**
- * Returns whether no byte has arrived and the evidence has lasted. At first, a response may still
- * be on its way.
+ * Returns whether no byte has arrived and the evidence has not changed for long enough. When it is
+ * first found, a response may still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;
@@ -261,12 +264,12 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // The session is working. It will be examined again after the same delay.
+  // The session is working. It is examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** Members that pg does not document. They have not changed since its first versions. */
+/** Members that pg does not document. They have existed unchanged since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;
@@ -278,7 +281,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // After `end` was called, the caller does not listen for errors.
+  // Once `end` has been called, the caller no longer listens for errors.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -16,7 +16,10 @@ import { Fault } from '../base/errors.ts';
  */
 export type CopyFormat = 'csv' | 'values';
 
-/** Text that means null in CSV. Equal text is quoted, so it remains distinct. */
+/**
+ * Text that represents null in CSV. A value with the same text is quoted, so it remains
+ * distinguishable.
+ */
 export const copyNull = '\u0001';
 
 const options: Readonly<Record<CopyFormat, string>> = {
@@ -25,7 +28,7 @@ const options: Readonly<Record<CopyFormat, string>> = {
 };
 
 /**
- * Yields rows, then returns the number of rows that PostgreSQL reports. The client must be in a
+ * Yields rows, then returns the number of rows reported by PostgreSQL. The client must be in a
  * transaction.
  */
 export async function* copyOut(
@@ -37,7 +40,7 @@ export async function* copyOut(
   await setParameters(client, select);
   signal.throwIfAborted();
   const stream = copyTo(`copy (${select.text}) to stdout (${options[format]})`);
-  // A stream that was abandoned still receives an error when the connection ends.
+  // An abandoned stream still receives an error when its connection ends.
   stream.on('error', () => undefined);
   client.query(stream);
   addAbortSignal(signal, stream);
@@ -47,7 +50,7 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // The count arrives one round trip after the end of the stream.
+  // The number of rows arrives one round trip after the end of the stream.
   await client.query('');
   return stream.rowCount;
 }
@@ -62,14 +65,14 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
   return estimate;
 }
 
-// COPY accepts no parameters, and callers' values must not become part of the SQL text. Therefore
-// each parameter becomes a setting of the transaction, which `setParameters` sets, and the compiler
-// writes `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
-// current_setting is stable, so the planner uses its value for estimates, indexes and partitions.
-// In other places it would be read and cast for each row. Therefore a parameter with only a cast,
-// as in sql`${value}::text[]`, becomes a subquery, which runs once.
+// COPY accepts no parameters, and callers' values must not become part of the SQL text. Therefore,
+// `setParameters` stores each parameter in a setting of the transaction, and the compiler writes
+// `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
+// current_setting is stable, so the planner uses the value for estimates, indexes and partitions.
+// In other places, the setting would be read and cast for each row. To prevent this, a parameter
+// that only has a cast, as in sql`${value}::text[]`, becomes a subquery, which runs only once.
 const prefix = 'sluice.p';
-/** From this length, adding text to an array costs more than a separate round trip. */
+/** From this length, adding the text to an array costs more than a separate round trip. */
 const longText = 16 * 1024;
 
 export interface CopySelect {
@@ -91,8 +94,8 @@ export function compileForCopy(query: Compilable): CopySelect {
 }
 
 /**
- * Sets the parameters. They remain until the transaction ends or the parameters of another select
- * are set.
+ * Sets the parameters. They remain set until the transaction ends or the parameters of another
+ * statement replace them.
  */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
@@ -116,14 +119,14 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // The cast is repeated outside, because `any((select …))` would otherwise iterate over the
-    // subquery's rows.
+    // The cast is repeated outside, because `any((select …))` would otherwise iterate over the rows
+    // of the subquery.
     if (cast !== null) this.append(`)${cast}`);
   }
 }
 
 /**
- * Returns the cast of a node that consists of a parameter and its cast, or `null` for any other
+ * Returns the cast of a node that consists of only a parameter and its cast. `null` for any other
  * node.
  */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {

@@ -1,5 +1,5 @@
-// Connections, transactions and types of tables. The statements of each noun are in its own
-// folder's `store.ts`. `schema.ts` is generated from sql/migrations.
+// Connections, transactions and types of tables. The statements for each noun are in the `store.ts`
+// of the noun's own folder. `schema.ts` is generated from sql/migrations.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,10 @@ import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
-/** Number of attempts to get a lock. A longer wait for the lock would block other statements. */
+/**
+ * Number of attempts to get a lock. Waiting longer in a single attempt would block other
+ * statements.
+ */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
 
@@ -60,7 +63,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** Names of statements, by text. The number of statements in the source is fixed. */
+/** Names of prepared statements, by text. The source contains a fixed number of statements. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -76,7 +79,7 @@ export function literally(text: string): string {
 
 const bound = new WeakMap<pg.PoolClient, Database>();
 
-/** Wraps a client, so that builders can share its transaction and temporary tables. */
+/** Wraps a client, so that query builders can use its transaction and temporary tables. */
 export function databaseOn(client: pg.PoolClient): Database {
   const existing = bound.get(client);
   if (existing !== undefined) return existing;
@@ -86,7 +89,7 @@ export function databaseOn(client: pg.PoolClient): Database {
   return database;
 }
 
-/** Values of columns, by camel-case name. */
+/** Column values by camel-case name. */
 type Values<T extends keyof Tables> = {
   readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
 };
@@ -164,7 +167,7 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
 }
 
-/** A statement of sql/queries. It is prepared once per connection under the name of its file. */
+/** A statement in sql/queries. It is prepared once per connection under the name of its file. */
 export interface QueryFile {
   readonly name: string;
   readonly text: string;
@@ -198,8 +201,8 @@ export interface Transaction {
 
 /**
  * Runs `work` in a transaction. With `asynchronous`, the commit returns before the data is on disk.
- * Use that only if a crash loses the ledger row together with the other rows, so that the work is
- * repeated.
+ * Use that only if a crash loses the ledger row together with the other rows, because the work is
+ * then repeated.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -226,8 +229,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Runs `work` in a savepoint. Rolls back if `rollBack` is set, or on an error for which
- * `isExpected` is true. Such an error is returned.
+ * Runs `work` in a savepoint. Rolls back to the savepoint if `rollBack` is set, or after an error
+ * for which `isExpected` returns true. Such an error is returned.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
@@ -248,7 +251,7 @@ export async function inSavepoint<T>(
   }
 }
 
-/** Runs `work` on a connection. If the connection was lost or discarded, it is not reused. */
+/** Runs `work` on a connection. A connection that was lost or discarded is not reused. */
 export async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,
@@ -270,7 +273,7 @@ export async function onConnection<T>(
 /**
  * Makes many short attempts to get a lock, because other statements queue behind a statement that
  * waits for a lock.
- * @throws 55P03
+ * @throws 55P03 if all attempts fail
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isPassing: isLockTimeout }, work);

@@ -3,43 +3,45 @@ import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
 /**
- * Refuses all records of some users in environments that use this seam (`uses.ts`). Other
+ * Refuses all records of certain users in environments that use this seam (`uses.ts`). Other
  * environments pay no cost.
  */
 export interface RefusalSeam {
   readonly use: string;
-  /** Reason that a file's rejects contain. */
+  /** Reason shown in a file's rejects. */
   readonly reason: Reason;
   /** Returns the error for a single record. */
   error(): InputError;
   /**
-   * Returns SQL for a user id. If the user is refused, the SQL fails by `constraint`. The arguments
-   * are columns.
+   * Returns SQL that checks a user id and fails by `constraint` if the user is refused. Both
+   * arguments are columns.
    */
   guard(id: string, environment: string): string;
   readonly constraint: string;
   /**
-   * Returns those ids that are refused. `ids` may be a text[] in binary form. The result does not
+   * Returns the ids that are refused. `ids` may be a text[] in binary form. The result does not
    * change while a load runs.
    */
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** Environments, and the uses for which statements of single records are composed. */
+/** Environments, and the uses that statements of single records take into account. */
 export interface Guard {
   readonly environments: readonly number[];
   /**
-   * Known uses, each as `1 name`, where 1 is the environment. If an environment has more uses, the
-   * statement fails by `isUnknownUse`.
+   * Known uses, each as `1 name`, where 1 is the environment. If an environment has other uses, the
+   * statement fails with `isUnknownUse`.
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }
 
-/** Matches a user id and its environment in a statement: `i.u /* guarded, of i.e *\/`. */
+/**
+ * Matches a user id and the environment of that user in a statement: `i.u /* guarded, of i.e *\/`.
+ */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** Adds guards to the user ids in a statement. The result is prepared under a name of its own. */
+/** Adds guards to the user ids in a statement. The result is prepared under a different name. */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

@@ -9,7 +9,7 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/** Spells SLUI. This lock allows only one migration at a time per database. */
+/** Spells SLUI. Only one process per database can have this lock and migrate. */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
@@ -20,7 +20,7 @@ export interface Migration {
 }
 
 /**
- * Reads the migrations of the core, then those of each capability, which have names such as
+ * Reads the migrations of the core, then those of each capability, which are named like
  * `<folder>/0001_….sql`.
  */
 export async function readMigrations(): Promise<Migration[]> {
@@ -45,7 +45,7 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** Returns whether `ours` contains a later migration of the same sequence. */
+/** Returns whether `ours` contains a later migration in the same sequence. */
 function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
@@ -64,7 +64,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // If the connection was lost, its transaction was lost too.
+    // If the connection was lost, so was its transaction.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
@@ -119,7 +119,9 @@ export const unreleasedAdvice =
 
 export interface MigrationState {
   readonly pending: readonly string[];
-  /** Applied migrations that this program does not know. A newer program has applied them. */
+  /**
+   * Applied migrations that this program does not know, because a newer program has applied them.
+   */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
   /**
@@ -130,7 +132,7 @@ export interface MigrationState {
 }
 
 /**
- * Reads the state and changes nothing. In a database that was never migrated, all migrations are
+ * Reads the state without changing anything. If a database was never migrated, all migrations are
  * missing.
  */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
@@ -158,14 +160,16 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 
 const lockTimeout = '2s';
 
-/** Minimum share and number of rows that changed since the last analysis. Such a table is stale. */
+/**
+ * Share and number of rows that must have changed since the last analysis for a table to be stale.
+ */
 const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
  * Analyzes changed tables of users, companies and events. autovacuum would do so within a minute.
- * Until then a query may take hours, because the planner assumes that a table which was recently
- * empty is small. If the analysis fails, it is left to autovacuum.
+ * Until then, a query may take hours, because the planner assumes that a table which was recently
+ * empty is small. A failed analysis is left to autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {
   const { rows } = await sql<{ name: string }>`

@@ -16,7 +16,7 @@ export interface PoolOptions {
   readonly max: number;
   readonly applicationName: string;
   readonly connectionTimeoutMs?: number;
-  /** Default: the server's own setting. */
+  /** Default: the setting of the server. */
   readonly statementTimeoutMs?: number;
   readonly monitor?: ConnectionMonitor;
 }
@@ -25,14 +25,14 @@ export interface PoolOptions {
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One connection is for checks of the database, and the other for figures. */
+/** One connection is for checks of the database, and the other for reading figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
 /**
  * Creates a pool whose sessions use schema `sluice` and UTC. bigint is read as a number, because
- * our values are far below 2^53.
+ * all stored values are far below 2^53.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
@@ -47,17 +47,17 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // If a connection in use is lost, its query fails and the client emits an error. Without a
-  // listener, that error would end the process. Neither pg nor Kysely listens.
+  // If a connection is lost while in use, its query fails and the client emits an error. Neither pg
+  // nor Kysely listens for that error, which would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // The pool replaces lost idle connections.
+  // Lost idle connections are replaced by the pool.
   pool.on('error', () => undefined);
   return pool;
 }
 
 /**
- * Returns an `onConnect` that sets up a session and watches its connection. Poolers do not accept
- * `options`.
+ * Returns an `onConnect` that sets up a session and watches its connection. It is needed because
+ * poolers do not accept the connection parameter `options`.
  */
 export function sessionSetUp(
   settings: SessionSettings,
@@ -105,8 +105,8 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
 }
 
 /**
- * Logs the loss of an idle connection. While the pool ends, nothing is logged, because its server
- * may stop first.
+ * Logs the loss of an idle connection, except while the pool ends, because the server may stop
+ * first.
  */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
@@ -143,7 +143,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** pg supports `query_timeout`, but its types lack it. */
+/** pg supports `query_timeout`, but its types do not declare it. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
@@ -151,7 +151,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** Queues statements that read many rows, so that short statements find a free connection. */
+  /** Queue for statements that read many rows, so that short statements find a free connection. */
   readonly inTurn: LimitFunction;
 }
 

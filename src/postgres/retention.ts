@@ -3,7 +3,10 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/** Maximum wait for exports before a month is detached. New exports wait during this time. */
+/**
+ * Maximum time to wait for exports before a month is detached. New exports must wait during this
+ * time.
+ */
 const EVENT_STORE_LOCK_MS = 3_000;
 
 /** Spells RETN. */
@@ -25,7 +28,7 @@ export function eventTable(name: string): RawBuilder<unknown> {
 }
 
 /**
- * Returns the months that are older than the shortest retention. `defaultDays` is
+ * Returns the months that are older than the shortest retention period. `defaultDays` is
  * EVENT_RETENTION_DAYS.
  */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
@@ -53,7 +56,7 @@ const months = sql`(
 )`;
 
 /**
- * Counts the expired events of a month for each environment. Finds the names by steps through
+ * Counts a month's expired events for each environment. Finds their names by steps through
  * events_name_idx.
  */
 export function readHeldNames(
@@ -107,13 +110,13 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** Returns the end of the month in UTC. It does not depend on the time zone of the session. */
+/** Returns the end of the month in UTC, independent of the session's time zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
 /**
- * Runs `work` while holding the lock that allows one pruning per database. Returns `null` if
+ * Runs `work` while holding the lock that allows only one pruning per database. Returns `null` if
  * another process has the lock.
  */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {

@@ -15,7 +15,7 @@ import {
 
 /** Number of expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
-/** Maximum wait for writers of events. New writers wait during this time. */
+/** Maximum time to wait for writers of events. New writers must wait during this time. */
 const EVENTS_LOCK_MS = 200;
 
 // Events leave `sluice.events` a month at a time, in steps that can be resumed after a crash:
@@ -48,7 +48,7 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 
 /**
  * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. The
- * wait for other users of the events is limited, because it blocks new ones.
+ * wait for other users of the events is limited, because it blocks new users.
  * @throws 55P03 if the limit is reached
  */
 export async function retireMonth(
@@ -61,7 +61,7 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // No more events can be added now. This check finds those that were added after the first
+      // No more events can be added now. This check finds events that were added after the first
       // check.
       const names = await readHeldNames(db, month, defaultDays);
       if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
@@ -135,7 +135,7 @@ interface Key {
   readonly userId: string;
 }
 
-/** Claims a retirement for archiving. Later writes of earlier attempts are refused. */
+/** Claims a retirement for archiving. Later writes by earlier attempts are refused. */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -149,8 +149,8 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
 }
 
 /**
- * Records that an archive was written. Returns false if the table has changed since the archive was
- * begun.
+ * Records that an archive has been written. Returns false if the table has changed since the
+ * attempt began.
  */
 export async function markArchived(
   db: Database,
@@ -165,8 +165,8 @@ export async function markArchived(
 }
 
 /**
- * Returns the start of the first month whose events are all still stored, or `null` if retention
- * has not removed any.
+ * Returns the start of the first month whose events are all still stored. `null` if retention has
+ * not removed any events.
  */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
@@ -213,7 +213,8 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
 }
 
 /**
- * If the table exists, drops it once its exports have ended. The wait for them is limited.
+ * Drops the table if it exists, once all exports that read it have ended. The wait for these
+ * exports is limited.
  * @throws 55P03 if the limit is reached
  */
 export async function dropTable(
@@ -249,7 +250,7 @@ async function insertRetirement(
 
 /**
  * Returns common table expressions that remove the events in `doomed` and the ids that callers gave
- * them. The first one is called `removed`.
+ * those events. The first expression is called `removed`.
  */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
@@ -284,15 +285,15 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 
 /**
  * Changes up to `limit` events in all tables of events. Returns the sum of the results of `work`.
- * If an archive of a changed table is being written, it is discarded.
+ * If an archive of a changed table is being written, the archive is discarded.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // Locks in the same order as writers that move events. The list is read again, because more
-  // retirements may have begun.
+  // Locks tables in the same order as writers that move events. The list is read a second time,
+  // because more retirements may have begun in the meantime.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
@@ -318,7 +319,7 @@ export function lockTables(
 }
 
 /**
- * If an archive of the table is being written, makes it invalid. Returns false if the table is no
+ * Makes any archive of the table that is being written invalid. Returns false if the table is no
  * longer in state `retired`.
  */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {

@@ -4,13 +4,13 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** Silence after which the operating system or the server probes the connection. */
+/** Time without traffic after which the operating system or the server probes the connection. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * Settings by which the server notices the end of this process. During work and lock waits, it
- * checks the connection every two seconds, so a killed process cannot commit much later. If a whole
- * machine fails, the server notices that after 5 + 3 · 3 seconds.
+ * Settings by which the server notices that this process has ended. During work and lock waits, the
+ * server checks the connection every two seconds, so a killed process cannot commit much later. If
+ * the whole machine of this process fails, the server notices after 5 + 3 · 3 seconds.
  */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
@@ -25,7 +25,7 @@ const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** Identifies a session. The start time distinguishes it from a later session with the same pid. */
+/** Identifies a session. Its start time distinguishes it from a later session with the same pid. */
 export interface PostgresSession {
   readonly pid: number;
   /** Seconds since 1970, as text that does not depend on session settings. */
@@ -57,7 +57,7 @@ async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** 22023: the server refuses the value. 42704: it does not know the name. */
+/** 22023: the server refuses the value. 42704: the server does not know the setting. */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -74,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // The end is not awaited, because this connection may also become silent.
+    // Does not wait for the end, because this connection may also become silent.
     void client.end().catch(() => undefined);
   }
 }
@@ -83,8 +83,8 @@ const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid,
 const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
 /**
- * Returns for each session `null` if it works or waits for others. Otherwise returns a string that
- * remains the same while the session is idle.
+ * For each session, returns `null` if the session works or waits for other sessions. Otherwise,
+ * returns a string that does not change while the session is idle.
  */
 export async function readActivities(
   client: pg.Client,
@@ -109,8 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // Ends all sessions without waiting first, so that the second statement has to wait for only a
-  // few.
+  // Tells all sessions to end without waiting. The second statement then has to wait for only a few
+  // of them.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -125,8 +125,8 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 
 const connectionTimeoutMillis = 10_000;
 /**
- * Number of comparisons. Behind a busy pooler, two connections may by chance get different sessions
- * in one of them.
+ * Number of comparisons. Behind a busy pooler, two connections may by chance have different
+ * sessions in a single comparison.
  */
 const rounds = 3;
 
@@ -138,9 +138,9 @@ export const pooling = {
 
 /**
  * Returns whether a pooler lends sessions per transaction or statement. Such a pooler makes
- * `listen` useless, applies settings to other clients, and lets us end another worker's session
- * instead of a lost worker's. It is recognised because two open connections share or change
- * sessions.
+ * `listen` useless, applies settings to other clients, and could make us end the session of a
+ * working process instead of that of a lost worker. The sign of such a pooler is that two open
+ * connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -160,8 +160,8 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
 }
 
 /**
- * Connects and runs a statement, because a session pooler accepts connections before it has a
- * session for them.
+ * Connects and runs a statement, because a session pooler may accept a connection before it has a
+ * session for it.
  */
 async function connect(other: pg.Client): Promise<void> {
   try {
@@ -179,7 +179,8 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // While the transaction is open, the pooler cannot lend its session to another connection.
+  // While the transaction is open, the pooler cannot lend the session of `other` to another
+  // connection.
   await other.query('begin');
   const busySession = await readPid(other);
   const isMoved = (await readPid(client)) !== session || busySession === session;
@@ -195,17 +196,17 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** Set of the transactions that this snapshot sees. A later export continues after them. */
+  /** The set of transactions visible to this snapshot. A later export continues after them. */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** Maximum time between statements. Storing the end of a file may need that long. */
+/** Maximum time between statements. Storing the last part of a file may take that long. */
 const idleTimeout = '10min';
 
 /**
- * Runs `work` on a snapshot. On abort, ends the whole session, because a server that is blocked
- * while sending does not notice a cancel.
+ * Runs `work` on a snapshot. When aborted, ends the whole session, because a server that is blocked
+ * while sending does not notice a cancel request.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
@@ -222,7 +223,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // If this fails, the session ends when it next sends data.
+      // If the session could not be ended, it ends the next time it sends data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -235,8 +236,8 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // Released with an error, so the pool closes the connection and has a free one for ending the
-    // session.
+    // Released with an error, so that the pool closes the connection and has a free one for ending
+    // the session.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -254,8 +255,8 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // Event tables are not removed while this lock is held (retirements). LOCK takes no snapshot, but
-  // the next statement does.
+  // While this lock is held, event tables are not removed (retirements). LOCK takes no snapshot.
+  // The next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select

@@ -2,8 +2,8 @@ import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /**
- * SQLSTATE codes of PostgreSQL (documentation, appendix A). Class 25 is here because of 25P03: the
- * session was idle in a transaction for too long, for example because the process was paused.
+ * SQLSTATE codes of PostgreSQL (documentation, appendix A). Class 25 is included because of 25P03:
+ * the session was idle in a transaction for too long, for example because this process was paused.
  */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -40,13 +40,14 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && lostConnection.test(error.message);
 }
 
-/** Messages of pg that have no code. "not queryable" follows a lost connection. */
+/** Messages of pg errors without a code. "not queryable" follows a lost connection. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
  * Returns whether `statement_timeout` or `transaction_timeout` ended the work. Such work is retried
- * a limited number of times. `lock_timeout` does not count. If a person cancels a statement, only
- * the error's message differs, so on a server in another language that also counts as a timeout.
+ * a limited number of times. `lock_timeout` does not count. A statement cancelled by a person has
+ * the same code and differs only in the message. On a server whose messages are not in English, it
+ * therefore counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -54,7 +55,7 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Returns code and message of a final failure for the job record. */
+/** Returns the code and message of a final failure for the job record. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -78,8 +79,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * Returns true if the database refuses the data, which means that a record of the batch is at
- * fault.
+ * Returns true if the database refuses the data, which means that a record in the batch is invalid.
  */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
@@ -99,7 +99,8 @@ export function isDeadlock(error: unknown): boolean {
 }
 
 /**
- * Returns true if the statement does not know a capability that an environment has begun to use.
+ * Returns true if the statement does not take into account a capability that an environment has
+ * begun to use.
  */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
@@ -121,8 +122,8 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 /**
- * Explains faults in connecting to PostgreSQL and their cures, for `sluice status` and every
- * command.
+ * Explains why connecting to PostgreSQL failed and how to correct it, for `sluice status` and all
+ * other commands.
  */
 
 export interface ConnectionFault {
@@ -197,7 +198,7 @@ const byCode: Readonly<Record<string, Advice>> = {
 
 /**
  * Messages of the driver, which have no code, and of poolers, which all have 08P01. The first match
- * counts.
+ * is used.
  */
 const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [
@@ -233,7 +234,7 @@ const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [/timeout expired|timeout exceeded when trying to connect|Query read timeout/, late],
 ];
 
-/** Returns the fault that prevented the connection, or `null` for other errors. */
+/** Returns the fault that prevented the connection. `null` for other errors. */
 export function explainConnection(error: unknown): ConnectionFault | null {
   if (error instanceof AggregateError && error.errors.length > 0) return explainConnection(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -243,7 +244,7 @@ export function explainConnection(error: unknown): ConnectionFault | null {
     const what = `The certificate of the database is not to be trusted: ${reason}`;
     return { passes: false, advice: `${what}. Check host, sslmode and sslrootcert in DATABASE_URL.` };
   }
-  // 28000 means that the server requires TLS or that it refuses the user.
+  // 28000 means either that the server requires TLS or that it refuses the user.
   const isVague = code === '' || code === '08P01' || code === '28000';
   const faultOfText = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
   const fault = faultOfText ?? byCode[code];

@@ -3,9 +3,9 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Records which capabilities each environment uses, so that environments pay no cost for the
-// others. A use is permanent. A process may compose statements of single records before it knows of
-// a use. Therefore the statements check the table of uses under a lock.
+// Records which capabilities each environment uses, so that environments pay no cost for other
+// capabilities. A use is permanent. A process may have composed statements of single records before
+// it knows of a use. Therefore, the statements check the table of uses under a lock.
 
 /**
  * Records a use in the same transaction that writes the capability's data. Call `writersKnow` after
@@ -39,8 +39,8 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Some statements of single records may not know the uses committed so far. Waits until all of
- * these have ended.
+ * Some running statements of single records may not know the uses committed so far. Waits until
+ * these statements have ended.
  * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
@@ -55,8 +55,8 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Lists transactions that may have read the table, because they lock it before they read it. If
- * `among` is set, lists only those in it.
+ * Lists transactions that may have read the table of uses. Each such transaction locks the table
+ * before reading it. If `among` is set, lists only transactions in `among`.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`

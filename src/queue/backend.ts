@@ -36,16 +36,16 @@ const pingTimeoutMs = 2_000;
 type Options<T> = Omit<T, 'connection'>;
 
 /**
- * Creates BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which of them it
- * is.
+ * Creates BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which of the two
+ * is used.
  */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws if the queue is unavailable. If the queue hangs, throws after a few seconds. `null` if
-   * the queue is in the database.
+   * Throws if the queue is unavailable or does not respond within a few seconds. `null` if the
+   * queue is in the database.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
@@ -57,30 +57,29 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
 }
 
 /**
- * Creates or updates the schema `bullmq`. It is needed once per database if the queue is in
- * PostgreSQL.
+ * Creates or updates the schema `bullmq`. Needed once per database if the queue is in PostgreSQL.
  */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, 'bullmq');
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // Each BullMQ object has its own pool, and each worker has one more connection for LISTEN.
+  // Each BullMQ object has its own pool, and each worker has one additional connection for LISTEN.
   const connection = {
     connectionString: databaseUrl,
     schema: 'bullmq',
     max: 2,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than the interval of an idle worker's polls, because BullMQ's functions are compiled
-    // once per connection.
+    // Longer than an idle worker's poll interval, because BullMQ's functions are compiled once per
+    // connection.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
   };
   const createBackend = reconnectingBackend(monitor);
   return {
     kind: 'postgres',
-    // By default, BullMQ's types are those for Redis. Only this code uses another backend.
+    // BullMQ's default types are those for Redis. Only this code uses another backend.
     createQueue: (name, options) =>
       new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
@@ -98,8 +97,8 @@ function onRedis(server: RedisServer): QueueBackend {
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script uses many keys of a queue. The text in braces keeps these keys on the same node of a
-  // cluster.
+  // A script uses many keys of a queue. The text in braces keeps all keys of a queue on the same
+  // node of a cluster.
   const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
@@ -110,8 +109,8 @@ function onRedis(server: RedisServer): QueueBackend {
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, ...placement(name), connection: open() as never }),
     async ping() {
-      // Uses a connection without an offline queue. If that connection is lost, commands fail
-      // immediately.
+      // Uses a connection without an offline queue, so commands fail immediately if that connection
+      // is lost.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
       await pingRedis(pinger, pingTimeoutMs);
     },
@@ -121,12 +120,12 @@ function onRedis(server: RedisServer): QueueBackend {
   };
 }
 
-/** Milliseconds that a worker pauses after the backend has failed. */
+/** Milliseconds for which a worker pauses after the backend has failed. */
 const pauseMs = 1_000;
 
 /**
- * Adapts BullMQ 6.7 on PostgreSQL, so that it survives the loss of the database. Without this, a
- * connection whose first connect failed would never connect again. A worker would retry
+ * Adapts BullMQ 6.7 on PostgreSQL so that it survives the loss of the database. Without this class,
+ * a connection whose first connect failed would never connect again. A worker would retry
  * immediately, in microtasks that block the process.
  */
 function reconnectingBackend(
@@ -147,7 +146,7 @@ interface Internals {
   readonly listenClientConfig: pg.ClientConfig;
 }
 
-/** A connection that connects again at the next request. */
+/** A connection that reconnects at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
@@ -156,8 +155,8 @@ class ForgivingConnection extends PostgresConnection {
     super(connection);
     this.#monitor = monitor;
     const pool = this.pool as unknown as pg.Pool;
-    // BullMQ sets the search path by `options`, which poolers refuse. `onConnect` sets it instead,
-    // and `listen` does not need it.
+    // BullMQ sets the search path through `options`, which poolers refuse. `onConnect` sets the
+    // search path instead. `listen` does not need it.
     const configs: readonly pg.ClientConfig[] = [
       pool.options,
       (this as unknown as Internals).listenClientConfig,
@@ -169,7 +168,7 @@ class ForgivingConnection extends PostgresConnection {
     monitor?.watchPool(pool);
   }
 
-  /** Returns the connection that listens. It does not belong to the pool. */
+  /** Returns the connection that listens. This connection is not part of the pool. */
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
@@ -198,7 +197,9 @@ class ForgivingConnection extends PostgresConnection {
   }
 }
 
-/** Reports a failure to the worker only after a pause, because the worker itself does not pause. */
+/**
+ * Delays failures before reporting them to the worker, because the worker itself does not pause.
+ */
 class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {

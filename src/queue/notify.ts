@@ -17,24 +17,26 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** Time after which a call of the queue is given up. The reconciler will repeat the notice. */
+/** Time after which a call to the queue is given up. The reconciler will repeat the notice. */
 const callTimeoutMs = 5_000;
-/** While a call hangs, time for which no further calls are made. */
+/** Time for which no further calls are made while a call hangs. */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
-/** Interval in which repeated notices of the same task have no effect. */
+/** Interval during which repeated notices of the same task have no effect. */
 const notifyAgainMs = 5_000;
 
 export interface QueueNotifier extends TaskQueue {
-  /** @throws TransientError if the queue does not respond, and the errors of its connection */
+  /**
+   * @throws TransientError if the queue does not respond. Errors of its connection are also thrown.
+   */
   counts(): Promise<readonly QueueCounts[]>;
   close(): Promise<void>;
 }
 
 /**
- * Returns a notifier. The id of a job contains its task and attempt, so two notices of the same
- * attempt add only one job. Jobs are removed when they end. The order of jobs has no effect,
- * because a worker runs the next task of the ledger (`findNextTasks`).
+ * Returns a notifier. The id of a job contains the task and its attempt, so two notices of the same
+ * attempt add only one job. Jobs are removed when they end. The order of jobs does not matter,
+ * because a worker runs the next task in the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const open = (name: string): Queue => {
@@ -82,19 +84,19 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // The job of a dead worker keeps its id until the queue removes it, so a repeated notice needs
-  // another id.
+  // The job of a dead worker keeps its id until the queue removes the job, so a repeated notice
+  // needs another id.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
-  // The payload contains only ids and a version, because a job may be read by a later release.
+  // The payload contains only ids and a version, because a later release may read the job.
   const data = { v: 1, taskId, attempt };
   // A job for work outside the queue only wakes a worker, so it may overtake other jobs.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
 /**
- * Limits the time and the number of calls to a queue that does not respond. Otherwise clients would
- * send all waiting calls at once when the queue is back.
+ * Limits the duration and number of calls to a queue that does not respond. Otherwise, clients
+ * would send all waiting calls at once when the queue is back.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -122,8 +124,8 @@ export interface Consumer {
 }
 
 /**
- * Runs the jobs of a queue with the handlers of their names. Jobs are locked only briefly. If a job
- * is lost, another one replaces it, because the ledger decides whether work is due.
+ * Runs the jobs of a queue, each by the handler with the job's name. Jobs are locked only briefly.
+ * A lost job is replaced by another one, because the ledger decides whether work is due.
  */
 export function consume(
   backend: QueueBackend,
@@ -143,11 +145,11 @@ export function consume(
       // Stalled jobs are removed and not retried, because the ledger detects lost work earlier and
       // repeats its notice.
       stalledInterval: 30_000,
-      // Maximum seconds to wait for a notice. If a notice is lost, the reconciler repeats it.
+      // Maximum seconds to wait for a notice. A lost notice is repeated by the reconciler.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // Pause after a connection was refused. BullMQ's default of 15 s is as long as work may take
-      // to resume.
+      // Pause after a refused connection. BullMQ's default of 15 s is already the maximum time
+      // within which work must resume.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

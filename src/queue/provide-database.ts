@@ -21,26 +21,23 @@ export interface ProvidedDatabase {
   stop(): Promise<void>;
 }
 
-/**
- * Returns true if the embedded server has no data yet, which means that its start creates a
- * database.
- */
+/** Returns true if the embedded server has no data yet, so that starting it creates a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
   return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns DATABASE_URL, even if that database does not respond. If it is not set, returns the URL
- * of the embedded server that is running on DATA_DIR. Does not start a server.
+ * Returns DATABASE_URL, even if that database does not respond. If DATABASE_URL is not set, returns
+ * the URL of the embedded server running on DATA_DIR. Does not start a server.
  */
 export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
   return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns the database of DATABASE_URL. If that is not set, starts the embedded server of the data
- * directory. With `share`, uses an embedded server that is already running.
+ * Returns the database at DATABASE_URL. If DATABASE_URL is not set, starts the embedded server of
+ * the data directory. With `share`, uses an embedded server that is already running.
  */
 export async function provideDatabase(
   config: ProvideConfig,
@@ -57,8 +54,8 @@ export async function provideDatabase(
 const connectionTimeoutMillis = 10_000;
 
 /**
- * Migrates the schemas of sluice and of the queue. `changesDays` (CHANGES_DAYS) is set only by a
- * server. Several processes may call it at the same time.
+ * Migrates the schemas of sluice and of the queue. Only a server passes `changesDays`
+ * (CHANGES_DAYS). Several processes may call this at the same time.
  */
 export async function prepareDatabase(
   url: string,

@@ -8,7 +8,7 @@ import { certificateFaults } from '../postgres/sqlstate.ts';
 export interface RedisServer {
   readonly redisUrl: string;
   /**
-   * Certificates (PEM) of the authorities that sign the servers' certificates. `null` for those
+   * Certificates (PEM) of the authorities that sign the servers' certificates. `null` to use those
    * built into Node.
    */
   readonly redisCa: string | null;
@@ -24,19 +24,19 @@ export interface OpenRedisOptions
 }
 
 /**
- * Time after which a command without a response marks its connection as dead. Workers ask for work
- * at least every ten seconds.
+ * If a command gets no response within this time, its connection counts as dead. Workers ask for
+ * work at least every ten seconds.
  */
 const silenceMs = 30_000;
 /**
- * Maximum time for a sentinel to respond. If its machine is unreachable, the next sentinel is asked
- * soon.
+ * Maximum time for a sentinel to respond. If a sentinel's machine is unreachable, the next sentinel
+ * is asked soon.
  */
 const sentinelTimeoutMs = 2_000;
 
 /**
- * Opens a connection to a single server, to the current master, or to a cluster. Errors are
- * reported only by its commands.
+ * Opens a connection to a single server, to the current master, or to a cluster. Only its commands
+ * report errors.
  */
 export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
@@ -58,8 +58,8 @@ function openOne(
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
     retryStrategy: once ? () => null : pauseMs,
-    // After a failover that was not announced, the old master is a replica, and the connection
-    // leads to the wrong server.
+    // After an unannounced failover, the old master is a replica, so this connection leads to the
+    // wrong server.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -90,7 +90,8 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Certificates contain host names, so names are not resolved here, but by each connection.
+      // Certificates contain host names. Therefore, names are not resolved here, but by each
+      // connection.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
@@ -116,7 +117,7 @@ const pauseMs = growing(100, 2_000);
 const answerMs = 5_000;
 
 /**
- * Calls `talk` with a separate connection, which leads to any node of a cluster. Throws within
+ * Calls `talk` with a separate connection, which may lead to any node of a cluster. Throws within
  * seconds if Redis is unavailable.
  */
 export async function askRedis<T>(
@@ -137,8 +138,7 @@ export async function askRedis<T>(
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // The error event contains the cause. The failed call only reports that the connection is
-    // closed.
+    // The error event states the cause. The failed call only reports that the connection is closed.
     throw cause ?? error;
   } finally {
     redis.disconnect();
@@ -160,7 +160,7 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   await redis.ping();
 }
 
-/** Returns why Redis does not respond, and the cure. The text is the predicate of a sentence. */
+/** Returns why Redis does not respond, and the cure, worded as the predicate of a sentence. */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

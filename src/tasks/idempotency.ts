@@ -13,9 +13,9 @@ export interface EarlierAnswer<JobId> {
 }
 
 /**
- * Claims a key, and stores the `jobId` of the request if there is one. Call it in the request's
- * transaction. Returns the earlier response, or `null` for a new key. A concurrent second request
- * waits until the first one commits.
+ * Claims a key, and stores the `jobId` of the request if it has one. Call it in the request's
+ * transaction. Returns the earlier response, or `null` for a new key. If the same key is used
+ * concurrently, waits until the first request commits.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -42,8 +42,8 @@ export async function claimIdempotencyKey<JobId extends string | null>(
 }
 
 /**
- * Stores the response for a key that this transaction claimed. `answer` is either the response or
- * the id of an existing job.
+ * Stores the response for a key that this transaction has claimed. `answer` is either the response
+ * or the id of an existing job.
  */
 export async function keepAnswer(
   db: Database,
@@ -57,7 +57,8 @@ export async function keepAnswer(
 }
 
 /**
- * Claims a key for an action on a job. Returns when an earlier request did the action, or `null`.
+ * Claims a key for an action on a job. Returns when an earlier request performed the action, or
+ * `null`.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(

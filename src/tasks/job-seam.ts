@@ -5,15 +5,18 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Event that a job or a capability's work has ended, or that an operator's file was refused. */
+/**
+ * Event that reports the end of a job or of a capability's work, or the refusal of an operator's
+ * file.
+ */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
-  /** `null` if the event is not about a job. */
+  /** `null` if the event does not concern a job. */
   readonly jobId: string | null;
-  /** Mail addresses that the job or work has for this outcome. */
+  /** Mail addresses that the job or work lists for this outcome. */
   readonly emails: readonly string[];
-  /** Renders the job, work or file. It is called only if somebody is notified. */
+  /** Renders the job, work or file. Called only if somebody is notified. */
   readonly describe: () => Promise<object>;
 }
 
@@ -23,7 +26,7 @@ export interface JobSeam {
    * commit.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns more mail addresses to notify. */
+  /** Returns additional mail addresses to notify. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 
@@ -48,5 +51,5 @@ interface TendContext {
   readonly config: Pick<Config, 'jobRetentionDays'>;
 }
 
-/** Removes expired data. Returns how much it removed, under the names that the API uses. */
+/** Removes expired data. Returns how much was removed, under the names used by the API. */
 export type Tend = (context: TendContext) => Promise<Readonly<Record<string, number>>>;

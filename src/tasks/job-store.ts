@@ -12,7 +12,7 @@ import { countOf, type Database, literally, prepared, selectWhere } from '../pos
 const MAX_SHOWN_PARAMETERS = 100;
 
 /**
- * Condition for loads that have rejects and are not fully mended. loads_rejects_idx has the same
+ * Condition for loads that have rejects not yet corrected by mends. loads_rejects_idx has the same
  * condition.
  */
 const hasRefused = sql<boolean>`(
@@ -31,7 +31,7 @@ export interface JobFilter {
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Idempotency key of a request that created or changed the job in the last 24 hours. */
+  /** Idempotency key of a request that created or changed the job within the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -69,8 +69,8 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
 }
 
 /**
- * Lists jobs that come after the job with id `after`, newest first. `total` is the number of jobs
- * on all pages.
+ * Lists jobs that come after the job `after`, newest first. `total` is the number of jobs on all
+ * pages.
  */
 export async function pageJobs(
   db: Database,
@@ -91,7 +91,7 @@ export async function pageJobs(
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     .offset(page.offset ?? 0)
-    // In generated types, all columns of views are nullable.
+    // Cast, because the generated types make all columns of views nullable.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const { items: jobs, next } = takePage(await rows.execute(), page.limit, ({ jobId }) => jobId);
@@ -99,8 +99,8 @@ export async function pageJobs(
 }
 
 /**
- * Returns whether fewer than `most` jobs are unfinished. It stops counting there, which limits the
- * index entries that it reads.
+ * Returns whether fewer than `most` jobs are unfinished. Counting stops at `most`, which limits how
+ * many index entries are read.
  */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
@@ -132,7 +132,7 @@ interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phas
 
 /**
  * Returns the history of a job.
- * @throws InputError `not_found` if the job is missing or belongs to another environment
+ * @throws InputError `not_found` if the job does not exist or belongs to another environment
  */
 export async function readJobHistory(
   db: Database,
@@ -145,7 +145,7 @@ export async function readJobHistory(
   const { requestId, origin, originName, status, endedAt, times } = row;
   const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
-  // The recorded end time is when the closing transaction started, so other phases may show later
+  // The recorded end time is when the final transaction started, so other phases may show later
   // times.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
   const parameters = named(row.parameters);
@@ -154,7 +154,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     parameters: shown,
-    // Lists are shortened, and the request of an export may be too long to show.
+    // Lists are truncated, and the request of an export may be too long to show.
     parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
     phases: reached,
   };
@@ -230,11 +230,11 @@ function shorten(value: unknown): unknown {
 
 const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Rows of killed workers remain for this time.
+  // Time for which rows of killed workers are kept.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
-/** Deletes old idempotency keys, and heartbeats of workers that no longer run. */
+/** Deletes old idempotency keys and the heartbeats of workers that no longer run. */
 export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of retentionDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);

@@ -6,15 +6,15 @@ import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-// Lanes of jobs. A lane contains the loads and deletions of an environment, which run one by one in
-// the order in which they were accepted.
+// Lanes of jobs. A lane contains an environment's loads and deletions, which run one by one in the
+// order in which they were accepted.
 
-/** Class of the advisory lock, whose second key is the environment. */
+/** First key of the advisory lock. The second key is the environment. */
 const laneLock = 0x4c414e45;
 
 /**
  * Locks the lane until the transaction ends. Other transactions cannot start, retry or add jobs in
- * it.
+ * the lane.
  */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
@@ -26,7 +26,7 @@ export interface LaneHead {
 }
 
 /**
- * Returns the next job of the lane, or `null` if a job is running or none waits. Call it in the
+ * Returns the next job of the lane. `null` if a job is running or no job is waiting. Call it in the
  * transaction that starts the job.
  */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
@@ -37,7 +37,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // A running job is first in the order and blocks the other jobs.
+  // A running job is always first in the lane and blocks the other jobs.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
@@ -52,8 +52,8 @@ export function idleLanes(db: Database): Promise<number[]> {
 }
 
 /**
- * Counts the unfinished jobs before this one, up to MAX_COUNTED_AHEAD. Use it for one job and not
- * for lists.
+ * Counts the unfinished jobs ahead of this one, up to MAX_COUNTED_AHEAD. Use it only for single
+ * jobs and not for lists.
  */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
@@ -70,17 +70,18 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   ) else 0 end`;
 }
 
-/** Time over which the rate of a running load is measured. */
+/** Period over which the rate of a running load is measured. */
 const rateSeconds = 30;
 
 /**
- * Lists lanes that have work. The lane that has waited longest is first. `running` may be `null`.
+ * Lists lanes that have unfinished jobs. The lane that has been waiting longest is first. `running`
+ * may be `null`.
  */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// Reads all chunks of running loads (a few thousand at most), but no chunks of waiting loads.
+// Reads all chunks of running loads (at most a few thousand), but no chunks of waiting loads.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at

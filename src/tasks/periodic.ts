@@ -6,10 +6,10 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** Number of failures that is never reached, because this work must never fail permanently. */
+/** A number of failures that is never reached, because this work must never fail permanently. */
 const endless = 1_000_000;
 
-/** Properties of repeated work that has a single task for all workers. */
+/** Properties of periodic work for which all workers share a single task. */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,

@@ -18,8 +18,8 @@ const notifyAgainMs = 5_000;
 
 /**
  * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers and repeats
- * lost notices. Also calls the `reconcile` of each kind. Several processes may run it at the same
- * time and repeatedly.
+ * lost notices. Also calls `reconcile` for each kind of task. Several processes may call this at
+ * the same time and repeatedly.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -56,7 +56,7 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** While no task is active, number of polls between reconciliations. */
+/** Number of polls between reconciliations while no task is active. */
 const POLLS_AT_REST = 5;
 
 /**
@@ -85,14 +85,14 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a task in a worker process of its own, and resolves when the process ends. A task that
- * repeatedly ends its worker would also end other work there. After SUSPECT_LOSSES lost workers it
- * therefore runs alone, and a further loss can only be its own fault.
+ * Runs a task in a separate worker process, and resolves when that process ends. A task that
+ * repeatedly ends its worker would also end other work in that worker. Therefore, after losing
+ * SUSPECT_LOSSES workers, the task runs alone, so any further loss must be the task's own fault.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
 export interface Suspects {
-  /** Starts a suspect if one is due and no other is running. */
+  /** Starts a suspect if one is due and no other suspect is running. */
   wake(): void;
   stop(): Promise<void>;
 }

@@ -8,7 +8,8 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * Signals to stop work. Long work stops when `stopping` is aborted, and other work at the deadline.
+ * Signals to stop work. Long work stops when `stopping` is aborted, and other work when `deadline`
+ * is aborted.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -18,7 +19,9 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Number of candidates to try, because several workers may try to claim the first ones at once. */
+/**
+ * Number of candidates to try, because several workers may be trying to claim the first candidates.
+ */
 const candidates = 16;
 
 /** Runs the next task of these kinds, if one is due. */
@@ -33,7 +36,7 @@ export async function runNextTask<C extends TaskContext>(
   if (claim !== null) await runTask(context, kindOf(kinds, claim.kind), claim, signals);
 }
 
-/** Claims the next task of these kinds. Returns `null` if none is due. */
+/** Claims the next task of these kinds. Returns `null` if no task is due. */
 export async function takeNextTask<C extends TaskContext>(
   { db }: Pick<TaskContext, 'db'>,
   kinds: readonly TaskKind<C>[],
@@ -42,7 +45,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Another worker has claimed the candidate.
+    // Another worker has claimed the candidate in the meantime.
     if (claim === null) continue;
     turns.markServed(next.environmentId);
     return claim;
@@ -141,8 +144,8 @@ function sortOf(error: unknown): keyof Tolerance {
 }
 
 /**
- * Releases the task, and its attempt does not count. First ends the session, which releases its
- * locks. Later writes fail at the fence.
+ * Releases the task without counting the attempt. First ends the session, which releases its locks.
+ * Later writes fail at the fence.
  */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
@@ -156,7 +159,7 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Throws the signal's reason if the deadline passes first. The work may then still be hanging, but
+ * Throws the signal's reason if the deadline passes first. The work may then still be running, but
  * the fence prevents its commit.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
@@ -173,12 +176,14 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Maximum number of environments to remember. Others count as not served recently. */
+/**
+ * Maximum number of environments to remember. All other environments count as not served recently.
+ */
 const maxRemembered = 1_000;
 
 /**
  * Remembers which environments this process has served. Among equally busy environments, the one
- * that was served longest ago gets the next turn.
+ * served longest ago gets the next turn.
  */
 export class Turns {
   readonly #served = new Set<number>();

@@ -5,15 +5,15 @@ import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /**
- * Runs kinds of tasks that mostly wait. They do not use the queue, so that a hanging task does not
- * occupy the place of a chunk.
+ * Runs kinds of tasks that spend most of their time waiting. They bypass the queue, so that a
+ * hanging task does not occupy the place of a chunk.
  */
 export interface Runner {
   /** Called by the queue and the reconciler when work may be due. */
   wake(): void;
   /**
-   * Stops claiming tasks. Releases tasks that stop immediately, and those that do not end within
-   * `graceMs`.
+   * Stops claiming tasks. Immediately releases tasks that can stop at once, and after `graceMs`
+   * those that have not ended.
    */
   stop(graceMs: number): Promise<void>;
 }
@@ -57,8 +57,8 @@ export function startRunner<C extends TaskContext>(
 }
 
 /**
- * Runs a few tasks directly in the process that created them, without the queue. Environments take
- * turns.
+ * Runs a few tasks directly in the process that created them, bypassing the queue. Environments
+ * take turns.
  */
 export interface OwnTasks {
   /**
@@ -70,8 +70,8 @@ export interface OwnTasks {
 }
 
 /**
- * Opens the tasks of this process. `inTurn` lists the kinds of tasks in whose queue environments
- * take turns.
+ * Opens the tasks of this process. `inTurn` lists the kinds of tasks among which environments take
+ * turns.
  */
 export function openOwnTasks<C extends TaskContext>(
   context: C,
@@ -94,8 +94,8 @@ export function openOwnTasks<C extends TaskContext>(
   let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // One attempt at a time, so that each sees the current number of places and the current
-      // turns.
+      // Only one attempt at a time, so that each attempt sees the current number of places and the
+      // current turns.
       if (attempt !== null || !places.areFree) return false;
       attempt = take(task, environmentId).finally(() => {
         attempt = null;

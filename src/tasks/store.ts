@@ -1,7 +1,8 @@
-// Stores tasks, which are background work that waits or runs. The transaction that needs a task
-// inserts it. A waiting task has no lease. A claim gives it a lease and a new attempt number.
-// `endTask` is the fence: it deletes the task as the last statement of the transaction that writes
-// the result. `rescueTasks` frees tasks whose lease has lapsed. Start reading at `findNextTasks`.
+// Stores tasks: background work that is waiting or running. A task is inserted in the transaction
+// that needs it. A waiting task has no lease. A claim gives the task a lease and a new attempt
+// number. `endTask` is the fence: as the last statement of the transaction that writes the result,
+// it deletes the task. `rescueTasks` frees tasks whose lease has lapsed. Start reading at
+// `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS } from '../base/limits.ts';
@@ -23,8 +24,8 @@ export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
 /**
- * Condition that no worker owns the task and its pause is over. If the start of its wait is in the
- * future, the clock was set back, and the task is due.
+ * Condition that no worker owns the task and its pause is over. If the recorded start of the wait
+ * is in the future, the clock was set back, and the task is due.
  */
 const isDue = sql<boolean>`(
   t.lease_until is null
@@ -67,8 +68,8 @@ export function deleteTasks(
 }
 
 /**
- * Makes running tasks wait again, so that other attempts start. The lost attempts do not count as
- * failures.
+ * Returns running tasks to the waiting state, so that new attempts start. The lost attempts do not
+ * count as failures.
  */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
@@ -77,7 +78,7 @@ export async function restartTasks(db: Database, kind: TaskKindName, environment
     where kind = ${kind} and environment_id = ${environmentId} and lease_until is not null`.execute(db);
 }
 
-/** Returns true if some task is due or owned by a worker. */
+/** Returns true if at least one task is due or owned by a worker. */
 export function hasActiveTasks(db: Database, kinds: readonly TaskKindName[]): Promise<boolean> {
   return isTrue(prepared(db))`
     select exists (
@@ -91,11 +92,11 @@ export interface NextTask {
 }
 
 /**
- * Finds up to `limit` pairs of kind and environment to try in this order, because other workers may
- * claim tasks of the first ones. In plain order of arrival, one environment with many early tasks
- * would get all workers. Therefore environments take turns: first by the fewest running tasks, then
- * by the longest time since this process served them (the order of `served`). Tasks that lost too
- * many workers are excluded: see `findSuspect`.
+ * Finds up to `limit` pairs of kind and environment, in the order in which to try them. Several are
+ * needed because other workers may claim the tasks of the first pairs. In plain order of arrival,
+ * an environment with many early tasks would get all workers. Therefore, environments take turns:
+ * first by the fewest running tasks, then by the longest time since this process served them (the
+ * order of `served`). Tasks that have lost too many workers are excluded (see `findSuspect`).
  */
 export function findNextTasks(
   db: Database,
@@ -152,8 +153,8 @@ const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${workerName}`;
 
 /**
- * Claims the first due task, or returns `null`. If `maxOfGroup` is set, claims of this kind are
- * made one after another.
+ * Claims the first due task, or returns `null`. If `maxOfGroup` is set, only one claim of this kind
+ * is made at a time.
  */
 export async function claimNextTask(
   db: Database,
@@ -198,8 +199,8 @@ function claimFirst(
 }
 
 /**
- * Claims a task, or returns `null`. If its last worker vanished, counts the loss. A task that would
- * reach `maxLosses` is not claimed.
+ * Claims a task, or returns `null`. If the last worker of the task vanished, counts the loss. A
+ * task that would reach `maxLosses` is not claimed.
  */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(prepared(db))`
@@ -211,8 +212,8 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
 }
 
 /**
- * Renews the lease. Returns false if the claim no longer owns the task. In a transaction, it also
- * serves as a fence.
+ * Renews the lease. Returns false if the claim no longer owns the task. Inside a transaction, it
+ * also serves as a fence.
  */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`
@@ -227,7 +228,9 @@ export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
 
-/** Makes a recurring task wait again. Returns false if the claim no longer owns the task. */
+/**
+ * Makes a recurring task wait for its next run. Returns false if the claim no longer owns the task.
+ */
 export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
   return hasRows(db)`
     update tasks
@@ -243,8 +246,8 @@ export interface Setback {
 }
 
 /**
- * Releases the task. Returns the number of its errors, or `null` if the claim no longer owns the
- * task.
+ * Releases the task. Returns the number of the task's errors, or `null` if the claim no longer owns
+ * the task.
  */
 export function releaseTask(
   db: Database,
@@ -288,12 +291,15 @@ export interface UnnotifiedTask extends DueTask {
   readonly again: boolean;
 }
 
-/** Maximum number of notified tasks per kind and environment. More are notified when these end. */
+/**
+ * Maximum number of notified tasks per kind and environment. More tasks are notified when these
+ * end.
+ */
 export const NOTIFIED_TASKS = 1_000;
-/** Number of tasks to notify again if no task of their kind and environment is running. */
+/** Number of tasks to notify again if no task of the same kind and environment is running. */
 const repeatedTasks = 8;
 
-/** Returns due tasks that have not been notified for `olderThanMs`, and marks them as notified. */
+/** Marks due tasks that have not been notified for `olderThanMs` as notified, and returns them. */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],
@@ -333,7 +339,10 @@ export async function takeUnnotifiedTasks(
 
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
-/** Returns a random due task that has lost SUSPECT_LOSSES workers and must run alone, or `null`. */
+/**
+ * Returns a random due task that has lost SUSPECT_LOSSES workers and must therefore run alone.
+ * `null` if there is no such task.
+ */
 export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
   return firstRow<Suspect>(prepared(db))`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"

@@ -15,24 +15,22 @@ export interface TaskContext {
   readonly log: Logger;
 }
 
-/**
- * Notifies workers. If a notice is lost, work is only delayed, because the reconciler repeats the
- * notice.
- */
+/** Notifies workers. A lost notice only delays work, because the reconciler repeats the notice. */
 export interface TaskQueue {
   /**
-   * With `again`, a job whose worker seems dead is also repeated, but only once in several seconds.
+   * With `again`, a job whose worker seems dead is also repeated, but at most once in several
+   * seconds.
    */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
   /**
-   * Transient errors, such as a lost connection. Infinity means that they are retried forever and
-   * not counted.
+   * Transient errors, such as a lost connection. Infinity means that they are retried forever
+   * without being counted.
    */
   readonly transient: number;
-  /** Server timeouts. Repeating the same work probably causes the same timeout. */
+  /** Server timeouts. Repeating the same work will probably cause the same timeout. */
   readonly timeout: number;
   readonly defect: number;
 }
@@ -44,14 +42,14 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Number of consecutive vanished workers after which the task is blamed for the losses. */
+  /** Number of workers in a row that must vanish for the task to be blamed for the losses. */
   readonly maxLosses: number;
   /**
-   * Maximum number of these tasks at a time per worker, outside the queue. Default: the task is run
-   * by a queue job.
+   * Maximum number of these tasks that a worker runs at a time, bypassing the queue. Default: a
+   * queue job runs the task.
    */
   readonly beside?: number;
-  /** True if only workers of a service run the task. Workers that a command starts do not. */
+  /** True if only workers of a service run the task. Workers started by a command do not run it. */
   readonly isOfService?: true;
   /** Maximum number of running tasks per group (`group_id`). Default: no limit. */
   readonly maxOfGroup?: number;
@@ -71,13 +69,14 @@ export interface TaskKind<Context> {
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /**
-   * Repairs other work of this kind. Several processes may run it at the same time and repeatedly.
+   * Repairs other work of this kind. Several processes may call it at the same time and repeatedly.
    */
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
 /**
- * Notifies the queue. An unavailable queue is ignored, because the reconciler repeats the notice.
+ * Notifies the queue. If the queue is unavailable, that is ignored, because the reconciler repeats
+ * the notice.
  */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,

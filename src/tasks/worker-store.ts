@@ -39,10 +39,10 @@ export function countLiveWorkers(db: Database): Promise<number> {
     select count(*) from workers where seen_at > now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`;
 }
 
-// A paused worker keeps its row locks, which block its successor. Therefore transactions name their
-// session after the attempt, and when a lease is lost the session is ended. It could not commit
-// anyway. The session of an export only reads, but its snapshot would delay vacuum. Sessions of
-// other databases are excluded, because their tasks may have the same numbers.
+// A paused worker keeps its row locks, which block the next attempt. Therefore, transactions name
+// their session after the attempt, and the session is ended once its lease is lost. It could not
+// commit anyway. An export's session only reads, but its snapshot would delay vacuum. Sessions of
+// other databases are excluded, because tasks in those databases may have the same numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -53,8 +53,8 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
 }
 
 /**
- * Names the session after the attempt until the transaction ends. Logged changes are attributed to
- * the task's load.
+ * Names the session after the attempt until the transaction ends. Attributes logged changes to the
+ * load of the task.
  */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
   const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
@@ -73,7 +73,7 @@ export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind'
   await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
 }
 
-/** Ends sessions of earlier attempts only, because a later attempt may already be running. */
+/** Ends only sessions of earlier attempts, because a later attempt may already be running. */
 export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
   if (claim.attempt === 1) return;
   const prefix = sessionPrefix(claim);
@@ -88,9 +88,9 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends sessions that have no lease or no task. Returns the number of ended sessions. Transactions
- * that are younger than this statement are not ended, because they may belong to newer attempts.
- * Takes no lock that these sessions could block.
+ * Ends sessions whose task does not exist or has no lease. Returns the number of ended sessions.
+ * Transactions younger than this statement are not ended, because they may belong to newer
+ * attempts. Takes no lock that the lost sessions could block.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -117,9 +117,9 @@ async function endSessions(db: Database, condition: ReturnType<typeof sql>): Pro
   return rows.length;
 }
 
-// Returns the end of a new lease by the database's clock. After a failover, the clock may be behind
-// and existing leases may end far in the future. A lease that ends later than twice its length
-// counts as lapsed.
+// Returns the end of a new lease by the database's clock. After a failover, the clock may be
+// behind, so existing leases may end far in the future. A lease that ends later than twice the
+// length of a lease counts as lapsed.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
@@ -130,8 +130,8 @@ export const isLapsed = sql<boolean>`(
 )`;
 
 /**
- * Condition that the last notice is old. Also true if the notice is in the future, because the
- * clock was set back.
+ * Condition that the last notice is old. Also true if the notice is dated in the future, because
+ * the clock was set back.
  */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);

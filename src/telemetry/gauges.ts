@@ -17,7 +17,7 @@ export type Sample = readonly [labels: Readonly<Record<string, string | number>>
 
 /**
  * Gauges by name. Each has a help text, a function that reads its value, and its labels. If the
- * function returns an object, it has one value for each value of the only label.
+ * function returns an object, that contains one value for each value of the gauge's only label.
  */
 export type Gauges<T> = Readonly<
   Record<
@@ -151,8 +151,8 @@ export const databaseGauges: Gauges<boolean> = {
 };
 
 /**
- * Registers gauges. Returns a function that sets their values. `null` removes the values from the
- * page.
+ * Registers gauges. Returns a function that sets their values. Passing `null` removes the values
+ * from the page.
  */
 export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {

@@ -30,8 +30,8 @@ export interface MetricsSources {
 }
 
 /**
- * Creates the metrics page of a system. It has a registry of its own, because a process may contain
- * two systems.
+ * Creates the metrics page of a system. The page has its own registry, because a process may
+ * contain two systems.
  */
 export function createMetricsPage(
   counters: Metrics,
@@ -58,7 +58,7 @@ export function createMetricsPage(
   };
 }
 
-/** Registers a counter whose values are read whenever the page is rendered. */
+/** Registers a counter whose values are read each time the page is rendered. */
 function count(
   registry: Registry,
   [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
@@ -123,7 +123,7 @@ interface Distributions {
 
 /**
  * Registers histograms. prom-client's own histograms do not accept counts from elsewhere. Its
- * registry needs only these members of a metric.
+ * registry needs only the members of a metric that are defined here.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -156,8 +156,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Pause as a multiple of the time that reading took. Reading the figures of all loads then takes at
- * most a hundredth of a connection's time.
+ * Pause as a multiple of the time that reading took. Therefore, reading the figures of all loads
+ * uses at most a hundredth of a connection's time.
  */
 const restPerWork = 100;
 
@@ -169,7 +169,7 @@ const core: readonly Figures[] = [
 
 /**
  * Creates the gauges of the ledger. Call `refresh` before they are read. Figures that cannot be
- * read at the moment are omitted.
+ * read at present are omitted.
  */
 function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
   const showUp = register(registry, databaseGauges);
@@ -188,7 +188,8 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // One after another, because /health/ready needs the other connection of the watch pool.
+      // Figures are read one after another, because /health/ready needs the other connection of the
+      // watch pool.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },

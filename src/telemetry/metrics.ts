@@ -1,6 +1,7 @@
 /*
  * Metrics for Prometheus, health checks and the log. Counters are plain numbers until they are
- * scraped. Gauges of the ledger are read from the database at intervals of several seconds or more.
+ * scraped. The gauges of the ledger are read from the database, at intervals of at least several
+ * seconds.
  */
 
 import type { Logger } from 'pino';
@@ -14,8 +15,8 @@ const RATES_FLUSH_MS = 5_000;
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * Number of values greater than the previous bound and at most this bound. The last number is for
-   * values greater than all bounds.
+   * Number of values greater than the previous bound and at most equal to this bound. The last
+   * number counts values greater than all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -43,9 +44,7 @@ type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/**
- * Bounds in seconds. They range from a single record on an idle machine to an upload of gigabytes.
- */
+/** Bounds in seconds, from a single record on an idle machine to an upload of gigabytes. */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -78,9 +77,9 @@ export interface MetricsPage {
 }
 
 /**
- * Figures of single records and routes. They do not contain environments, keys or ids. Counting
- * with a plain number takes 20 ns. prom-client would take a microsecond, so it is loaded only at
- * the first scrape (`openPage`).
+ * Figures of single records and routes. They do not contain environments, keys or ids. Incrementing
+ * a plain number takes 20 ns. prom-client would take a microsecond, so it is loaded only at the
+ * first scrape (`openPage`).
  */
 export class Metrics {
   readonly byEntity = {
@@ -100,8 +99,8 @@ export class Metrics {
   }
 
   /**
-   * Counts a committed window of `records` records. `seconds` is the time from sending the
-   * statement of the window until its commit.
+   * Counts a committed window of `records` records. `seconds` is the time from sending the window's
+   * statement until its commit.
    */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
@@ -119,7 +118,7 @@ export class Metrics {
 
   /**
    * Returns the metrics of a route. Call it once for each route. `pattern` must be the registered
-   * pattern, and not the path of a request.
+   * pattern, not the path of a request.
    */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
@@ -137,7 +136,7 @@ export class Metrics {
   }
 
   /**
-   * Renders Prometheus' text format. It takes about two seconds at most, even while the database
+   * Renders Prometheus' text format. Takes at most about two seconds, even while the database
    * hangs.
    */
   async render(): Promise<{ readonly contentType: string; readonly text: string }> {
@@ -152,9 +151,9 @@ export class Metrics {
 }
 
 /**
- * Counts incoming records per minute for a plot. Every few seconds, one statement adds the counts
- * of all environments. If the process is killed, its last counts are missing in the plot, but not
- * in the ledger.
+ * Counts incoming records per minute for a plot. Every few seconds, a single statement adds the
+ * counts of all environments. If the process is killed, its last counts are missing in the plot,
+ * but not in the ledger.
  */
 export class Rates {
   readonly #db: Database;

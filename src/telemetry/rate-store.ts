@@ -14,8 +14,8 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
 const periodMinutes = Object.values(RATE_PERIODS);
 
 /**
- * Adds counts to the current step of each period. Environments are in order, which prevents
- * deadlocks between processes.
+ * Adds counts to the current step of each period. Environments are sorted, which prevents deadlocks
+ * between processes.
  */
 export async function addRates(
   db: Database,

@@ -15,11 +15,11 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Advice to show for an empty file. */
+  /** Advice to show if the file is empty. */
   readonly emptyCure: string;
-  /** Checks what a schema cannot express. It also checks a file that violates the schema. */
+  /** Checks what a schema cannot express. Called even if the file violates the schema. */
   readonly check: (root: Place) => void;
-  /** Makes further checks of a file in which no problem was found. */
+  /** Makes further checks. Called only if no problem has been found. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
@@ -43,7 +43,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
-  // `Default` changes its argument, so it is called with a copy.
+  // `Default` changes its argument, so it gets a copy.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -59,7 +59,7 @@ export function readOperatorFile<S extends TSchema>(
   return { value: null, problemCount: problems.count, problems: problems.sorted };
 }
 
-/** Removes `$schema`, by which editors find the schema. */
+/** Removes `$schema`, which editors use to find the schema. */
 function withoutSchemaLink(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
@@ -85,7 +85,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** JSON value. `undefined` if missing, `null` if refused. */
+  /** JSON value. `undefined` if it is missing, `null` if it was refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }
@@ -99,7 +99,7 @@ export class Place {
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
-  /** Position of the value. If the value is missing, the position of the object around it. */
+  /** Position of the value. If the value is missing, position of the enclosing object. */
   get position(): Position {
     return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
@@ -112,7 +112,7 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** Reports a problem. `what` is the text after the path, such as `must be text`. */
+  /** Reports a problem. `what` follows the path, such as `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -122,8 +122,8 @@ export class Place {
   }
 
   /**
-   * Reports each item whose text under `name` equals that of an earlier item. Invalid items also
-   * count.
+   * Reports each item whose text under `name` equals that of an earlier item, even if an item is
+   * invalid.
    */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
@@ -139,7 +139,7 @@ export class Place {
   }
 }
 
-/** Returns the schema for editors: docs/schemas/<name>.schema.json. */
+/** Returns the schema for editors, which is published as docs/schemas/<name>.schema.json. */
 export function publishedSchema(name: string, title: string, schema: TSchema): object {
   const { properties, ...rest } = published(schema) as Readonly<Record<string, unknown>>;
   return {

@@ -1,7 +1,7 @@
 /**
- * TypeBox schemas of operators' files. One schema validates a file, words its problems, and is
- * published for editors. The schema's option `problem` replaces the default wording. Functions in a
- * schema do not appear in its JSON.
+ * TypeBox schemas of operators' files. The same schema validates a file, words its problems, and is
+ * published for editors. The schema option `problem` replaces the default wording. Functions in a
+ * schema do not appear in the JSON Schema.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -13,14 +13,14 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Pattern of the allowed strings, and its description in words. Default: one line. */
+  /** Pattern of the allowed strings, and a description of it in words. Default: one line. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Makes a further check of a string. Returns the problem, or `null`. */
+  /** Makes a further check of a string. Returns the problem or `null`. */
   readonly problem?: (text: string) => string | null;
 }
 
 /**
- * Excludes control characters because they disturb terminals, and hidden characters because they
+ * Excludes control characters, because they disturb terminals, and hidden characters, because they
  * make names look alike.
  */
 const oneLine = [
@@ -34,8 +34,8 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
 }
 
 /**
- * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. It is for strings whose bytes
- * are also limited elsewhere.
+ * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. Use it for strings whose size
+ * in bytes is also limited elsewhere.
  */
 export const atMostBytes = (most: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
@@ -55,8 +55,8 @@ export const listOf = <S extends TSchema>(items: S, description: string, maxItem
   Type.Array(items, { description, maxItems });
 
 /**
- * Returns a schema for objects with only these members. `title` is the name of such an object in
- * messages, such as `a segment`.
+ * Returns a schema for objects with only these members. Messages call such an object `title`, for
+ * example `a segment`.
  */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
@@ -71,8 +71,8 @@ export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
 }
 
 /**
- * Returns a schema that accepts any JSON, because the code that reads the value checks it. Editors
- * get the schema `published` instead.
+ * Returns a schema that accepts any JSON, for values that are checked by the code that reads them.
+ * Editors get the schema `published` instead.
  */
 export const anything = (published: object) => Type.Unknown({ published });
 
@@ -82,9 +82,9 @@ export type Keys = readonly (string | number)[];
 
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Text after the name of the place, such as `must be text`. */
+  /** Text that follows the name of the place, such as `must be text`. */
   readonly what: string;
-  /** Place to show: the value, its name, or the object around a missing value. */
+  /** Place to show: the value, its name, or the object that encloses a missing value. */
   readonly at: 'value' | 'name' | 'parent';
 }
 
@@ -103,8 +103,9 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that only follow from another error: errors in a union's variants, in items of
-      // a list that is too long, or about members of a value of another type.
+      // Omits errors that merely follow from another error: errors in the variants of a union,
+      // errors in the items of a list that is too long, and errors about the members of a value
+      // that has the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -115,7 +116,7 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/** Returns true if a part of the object has an error of its own, which explains this one. */
+/** Returns true if a part of the object has a separate error, which explains this one. */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
@@ -130,7 +131,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** Returns the wording of a failed keyword, or `undefined` for the default. */
+/** Returns the wording for a failed keyword, or `undefined` to use the default. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -264,7 +265,8 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Not JSON Schema's list of names, but the schema of a member that is called `required`.
+    // Not the list of names that JSON Schema calls `required`, but the schema of a member with that
+    // name.
     copy['required'] = published(required);
   }
   return copy;

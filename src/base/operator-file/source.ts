@@ -1,7 +1,7 @@
 /**
- * Parses YAML or JSON that a person wrote into plain values, and finds the line and column of each.
- * Size, nesting and lengths of lists are limited. Values that JSON cannot express (such as aliases,
- * tags and some numbers) are refused, and the problem has their position.
+ * Parses YAML or JSON written by a person into plain values, and finds the line and column of each
+ * value. File size, nesting and the lengths of lists are limited. Values that JSON cannot express
+ * (such as aliases, tags and some numbers) are refused, and the problem states their position.
  */
 import {
   Composer,
@@ -39,7 +39,9 @@ export class FileProblems {
   readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /** Problems in the order of the file. If there are too many, only those that were added first. */
+  /**
+   * Problems in the order of the file. If there were too many, only those that were added first.
+   */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -48,7 +50,7 @@ export class FileProblems {
     return this.#count;
   }
 
-  /** Adds a problem. `what` is the text after the path, such as `must be text`. */
+  /** Adds a problem. `what` follows the path, such as `must be text`. */
   add({ line, column }: Position, keys: Keys, what: string): void {
     this.#count++;
     if (this.#first.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
@@ -112,8 +114,8 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
 }
 
 /**
- * Returns the offset of a token that is nested too deep, or `null`. It is not recursive, because it
- * protects recursive code.
+ * Returns the offset of a token that is nested too deep, or `null`. Not recursive itself, because
+ * it protects recursive code.
  */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
@@ -137,7 +139,7 @@ function positionOf(lines: LineCounter, offset: number): Position {
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-/** Reports the first error of each line. Later ones are mostly consequences. */
+/** Reports only the first error of each line, because later ones are mostly consequences. */
 function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
   const reported = new Set<number>();
   for (const { message, pos } of errors) {
@@ -187,7 +189,7 @@ export class Source {
     return this.#refused.has(JSON.stringify(keys.map(String)));
   }
 
-  /** Returns true if a part of the value was refused, which makes the value meaningless. */
+  /** Returns true if a part of the value was refused, which makes the whole value meaningless. */
   holdsRefused(keys: Keys): boolean {
     return this.#holdRefused.has(JSON.stringify(keys.map(String)));
   }
@@ -251,7 +253,7 @@ function pairOf(
   return items.find(({ key }) => nameOf(key) === name);
 }
 
-/** Returns the name as text, or `null` if it is not text. The name `null` needs no quotes. */
+/** Returns the name as text, or `null` if it is not text. The name `null` does not need quotes. */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;
   const name = key.source === 'null' ? 'null' : key.value;
@@ -267,8 +269,8 @@ function isStorable(text: string): boolean {
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns why a scalar is refused, or `null`. `007` would silently become 7, and
- * 12345678901234567890 would become another number.
+ * Returns why a scalar is refused, or `null`. Without the refusal, `007` would silently become 7,
+ * and 12345678901234567890 would become another number.
  */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;

@@ -9,7 +9,7 @@ import { packageRoot } from '../package-root.ts';
 const SANDBOX_START_MS = 30_000;
 
 /**
- * Niceness of a sandbox, from -20 to 19. It is positive, so that processes that serve requests have
+ * Niceness of a sandbox, from -20 to 19. Positive, so that processes that serve requests have
  * priority.
  */
 const niceness = 10;
@@ -28,8 +28,8 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
 /**
- * A task that waits for a sandbox or has one. The owner is an environment. A long task may take
- * minutes.
+ * A task that is waiting for a sandbox or has one. The owner is an environment. A long task may
+ * take minutes.
  */
 export interface Turn {
   readonly owner: number;
@@ -43,7 +43,7 @@ export type ToSandbox =
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
 /**
- * Messages from a sandbox. It sends one item for each `more`, and may ask questions at any time.
+ * Messages from a sandbox, which sends one item for each `more` and may ask questions at any time.
  */
 export type FromSandbox =
   | { readonly kind: 'ready' }
@@ -77,7 +77,7 @@ export class Sandbox {
   #waiting: Waiting | null = null;
   /** Number of unanswered questions. The task's clock stops while there are any. */
   #openQuestions = 0;
-  /** False while the process starts. That time does not count as time of the task. */
+  /** False while the process is starting. The start does not count as working time of the task. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
@@ -214,7 +214,10 @@ export class Sandbox {
   }
 }
 
-/** Starts the process without our environment variables, which contain keys and passwords. */
+/**
+ * Starts the process without this process's environment variables, which contain keys and
+ * passwords.
+ */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];

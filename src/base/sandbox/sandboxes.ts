@@ -1,6 +1,6 @@
 // Sandboxes are processes that parse untrusted bytes, so that a hang or a full heap does not affect
-// other work. A task that needs too much memory or time fails alone, and its caller gets the
-// reason. Limits per owner leave processes for other owners.
+// other work. If a task needs too much memory or time, only that task fails, and its caller gets
+// the reason. Limits per owner leave processes for other owners.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
@@ -18,7 +18,7 @@ const SANDBOX_WAIT_MS = 30_000;
 const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** Maximum number of running tasks in total, per owner, and of long ones. */
+  /** Maximum number of running tasks in total, per owner, and of long tasks. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
@@ -72,9 +72,10 @@ export class Sandboxes {
   }
 
   /**
-   * Runs a task and yields its items. Also throws the errors of `ask` and the signal's reason.
+   * Runs a task and yields its items.
    * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
-   * memory or time), TransientError if it does not get a turn in time
+   * memory or time), TransientError if it does not get a turn in time. Errors from `ask` and the
+   * signal's reason are also thrown.
    */
   async *run<Item, Question, Answer>(
     task: string,
@@ -122,8 +123,8 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // An owner may run one long task, which leaves a process for its short tasks. The limit of long
-    // tasks leaves a process for other owners.
+    // An owner may run one long task at a time, which leaves a process for the owner's short tasks.
+    // The limit on long tasks leaves a process for other owners.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
@@ -186,7 +187,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Adds a free sandbox to the idle ones. Kills a sandbox that is still working. */
+  /** Returns a free sandbox to the idle ones. Kills a sandbox that is still working. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));

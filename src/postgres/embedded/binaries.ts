@@ -15,8 +15,8 @@ export interface Binaries {
 }
 
 /**
- * Returns binaries that the account can run. They are in node_modules or in a copy. Tests them by
- * running them.
+ * Returns binaries that the account can run, either from node_modules or from a copy. Runs them to
+ * test this.
  */
 export async function provideBinaries({
   account,
@@ -50,8 +50,8 @@ export async function provideBinaries({
 }
 
 /**
- * Returns folders for a copy of the binaries. If root borrows an account, that account must be able
- * to enter the folder. Otherwise the copy is in the data directory.
+ * Returns folders in which the binaries may be copied. If root borrows an account, that account
+ * must be able to enter the folder. Otherwise, the copy is in the data directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
@@ -74,7 +74,7 @@ async function tryBinaries(
 }
 
 export interface NativePackage {
-  /** Version that identifies the binaries. */
+  /** Version by which copies of the binaries are distinguished. */
   readonly version: string;
   /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;
@@ -88,7 +88,8 @@ const packageNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Finds the installed package of binaries. If it is missing, throws an error that names the cure.
+ * Finds the installed package of binaries.
+ * @throws an error that states the cure if the package is missing
  */
 export async function locatePackage(
   platform: string = process.platform,
@@ -113,7 +114,7 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // The package exports only dist/index.js, so its folder is two levels up.
+    // The package exports only dist/index.js. Its folder is two levels above that file.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;
@@ -122,8 +123,8 @@ function installedFolder(name: string): string | undefined {
 
 /**
  * Creates missing links between libraries. npm tarballs cannot contain links, and
- * `--ignore-scripts` skips their creation. Several processes may do this at once. Returns false if
- * a link is missing and the folder is read-only.
+ * `--ignore-scripts` skips the script that creates them. Several processes may call this at once.
+ * Returns false if a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
@@ -143,13 +144,13 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Copies the native folder into `home`. The copy is needed if an account cannot reach node_modules,
- * or if links are missing there. One rename per package version publishes a complete copy. `home`
- * must belong to us and be closed to other writers, who could place programs there.
+ * Copies the native folder into `home`. This is needed if an account cannot reach node_modules, or
+ * if links are missing there. A single rename per package version publishes a complete copy. `home`
+ * must belong to us and be writable only for us, because others could place programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
-  // The account must be able to enter the folder even if our umask is strict. An existing folder
-  // keeps its mode.
+  // The account must be able to enter the folder even if this process has a strict umask. An
+  // existing folder keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
@@ -159,8 +160,8 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json requires the name "native". The copy is readable even if our umask is
-    // strict, and it is on disk before the rename.
+    // pg-symlinks.json requires the name "native". The copy is readable even if this process has a
+    // strict umask, and it is on disk before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -169,13 +170,13 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another process has created the same copy.
+    // Another process has created the same copy in the meantime.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;
 }
 
-/** Uses lstat, so that another user's symbolic link does not count as our folder. */
+/** Uses lstat, so that a symbolic link created by another user does not count as our folder. */
 async function assertOurs(path: string): Promise<void> {
   const status = await lstat(path);
   const isClosed = (status.mode & 0o022) === 0;

@@ -16,7 +16,7 @@ import {
 const run = promisify(execFile);
 
 /**
- * Maximum time for a clean ("fast") shutdown. Its checkpoint writes the changed part of
+ * Maximum time for a clean ("fast") shutdown. Its checkpoint writes all changed pages of
  * shared_buffers, which takes a while on a slow disk.
  */
 export const SHUTDOWN_DEADLINE_MS = 60_000;
@@ -42,7 +42,8 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     const isLeaving = isOrphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!isLeaving) throw await dataDirInUse(layout, pid);
     if (!hasAsked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
-    // Usually the kernel or the watchdog has already sent the signal. A second one is harmless.
+    // Usually, the kernel or the watchdog has already sent this signal. A second signal is
+    // harmless.
     if (isOrphaned && !hasAsked) askToStop(pid);
     hasAsked = true;
     return false;
@@ -64,8 +65,8 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
 export const ownerSetting = 'sluice.owner';
 
 /**
- * Returns the pid of the Node process that started a server, or `undefined`. It is in the server's
- * command line.
+ * Returns the pid of the Node process that started a server, or `undefined`. The pid is in the
+ * server's command line.
  */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
@@ -90,7 +91,10 @@ async function isOrphan(pid: number): Promise<boolean> {
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
-/** Returns the fields of /proc/PID/stat, beginning with the state, or `undefined`. */
+/**
+ * Returns the fields of /proc/PID/stat, beginning with the state. `undefined` if the file cannot be
+ * read.
+ */
 async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -115,19 +119,20 @@ interface PostmasterFile {
   readonly status: string;
 }
 
-/** Greater by one than the highest pid that Linux allows, so it never belongs to a process. */
+/** One more than the highest pid that Linux allows, so it never belongs to a process. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
   const lines = await readLines(data);
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isInteger(pid) || pid <= 0) return undefined;
-  // Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
+  // Lines of the file: pid, data directory, start time, port, socket directory, address, shared
+  // memory, status.
   return { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? '' };
 }
 
 /**
- * Returns whether the pid is that of a server on this directory. After a container has restarted,
+ * Returns whether the pid belongs to a server on this directory. After the restart of a container,
  * the pid may belong to another program. The working directory of a server is its data directory.
  * If root lacks CAP_SYS_PTRACE, the name and user of the process decide.
  */
@@ -147,9 +152,9 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces the pid in the lock file by a dead one if it belongs to another program. The file must
- * remain, because it leads PostgreSQL to the shared memory that children of a killed server may
- * still use. Dead pids and newer lock files are not changed.
+ * Replaces the pid in the lock file by a dead one if the pid belongs to another program. The file
+ * must remain, because it leads PostgreSQL to the shared memory that children of a killed server
+ * may still use. Dead pids and newer lock files are not changed.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

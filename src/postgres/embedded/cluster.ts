@@ -21,7 +21,7 @@ import { type Account, dataArgument, runProgram } from './run-program.ts';
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;
-  /** Account that runs the server if this process is root, otherwise `undefined`. */
+  /** Account that runs the server if this process is root. Otherwise, `undefined`. */
   readonly account: Account | undefined;
 }
 
@@ -29,11 +29,13 @@ export const databaseName = 'sluice';
 export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
-/** Age of an attempt after which a live pid in its name belongs to another process. */
+/**
+ * Age of an attempt after which a live pid in the attempt's name must belong to another process.
+ */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
 /**
- * Creates the data directory, role and database, then renames the result. Therefore a killed
+ * Creates the data directory, role and database, then renames the result. Therefore, a killed
  * process leaves either a complete cluster or none.
  */
 export async function createCluster(context: ClusterContext): Promise<void> {
@@ -43,7 +45,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // The superuser's password is not kept, because nothing logs in as superuser.
+    // The superuser's password is not kept, because nothing logs in as the superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -53,7 +55,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Another process has created an equal cluster.
+    // Another process has created an identical cluster in the meantime.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -62,8 +64,8 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 
 /**
  * Uses the builtin locale C.UTF-8, which is fast and knows upper and lower case beyond ASCII.
- * Upgrades of system libraries cannot corrupt its indexes. Checksums are on by default, and syncing
- * remains on.
+ * Upgrades of system libraries cannot corrupt indexes that use this locale. Checksums are on by
+ * default, and syncing remains on.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -100,14 +102,15 @@ async function createRoleAndDatabase(context: ClusterContext, data: string): Pro
   ]);
 }
 
-/** Returns 32 random bytes in characters that need no quoting in URLs or SQL. */
+/** Returns 32 random bytes, encoded in characters that need no quoting in URLs or SQL. */
 function newPassword(): string {
   return randomBytes(32).toString('base64url');
 }
 
 /**
  * Runs statements in single-user mode, which needs no login and reads one statement per line.
- * Passwords need no escaping, and other users cannot read them because they are not arguments.
+ * Passwords need no escaping, and other users cannot read them because they are not command-line
+ * arguments.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
@@ -123,34 +126,34 @@ async function runSingleUser(
 const MiB = 1024 * 1024;
 
 /**
- * Returns settings for a bulk loader that runs next to Node. They are arguments of the server, so
- * changed settings do not require changes to a file.
+ * Returns settings for a bulk loader that runs next to Node. They are passed as arguments of the
+ * server, so changing a setting does not require changing a file.
  */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** Durability is set explicitly, although these are the defaults. */
+/** Set explicitly to ensure durability, although these values are the defaults. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // The hot indexes of a merge (75 MB per million users) must fit. Other data is in the page
-    // cache.
+    // The hot indexes of a merge (75 MB per million users) must fit into this memory. Other data is
+    // in the page cache.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
-    // Tells the planner that half the memory is page cache.
+    // Tells the planner that half of the machine's memory is page cache.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
     // Batches are sorted in memory, and few statements run at a time.
     work_mem: '32MB',
-    // Lets index builds and vacuum finish in few passes.
+    // Enough for index builds and vacuum to finish in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
     dynamic_shared_memory_type: dynamicSharedMemory,
   };
 }
 
 const writing = {
-  // With fewer checkpoints, fewer images of whole pages are logged.
+  // Fewer checkpoints mean that fewer images of whole pages are logged.
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
@@ -159,13 +162,13 @@ const writing = {
   // There are no replicas, so new tables and indexes are synced instead of logged.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Compression would halve the log of a merge with many updates, but cost 8 % of its time on two
-  // cores (measured). The package lacks lz4 and zstd.
+  // Compression would halve the log of a merge with many updates, but cost 8 % of the merge's time
+  // on two cores (measured). The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 
 const reading = {
-  // For short statements, compiling costs more than it saves.
+  // For short statements, compilation costs more than it saves.
   jit: 'off',
   // Assumes solid-state disks and a warm cache.
   random_page_cost: '1.1',
@@ -180,8 +183,7 @@ function housekeeping({ platform }: Machine): Record<string, string> {
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // Ends clients that are stuck in a transaction with locks. No step of ours is idle for that
-    // long.
+    // Ends clients that hold locks in a stuck transaction. None of our steps is idle for that long.
     idle_in_transaction_session_timeout: '5min',
     // Ends statements of killed workers. Available only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
@@ -210,7 +212,7 @@ export interface Machine {
 }
 
 /**
- * Space for a parallel hash join, which needs work_mem × workers. Docker's /dev/shm has only 64
+ * Space for a parallel hash join, which needs work_mem × workers. In Docker, /dev/shm has only 64
  * MiB.
  */
 const minSharedBytes = 512 * 1024 * 1024;
@@ -226,9 +228,9 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Chooses posix shared memory if /dev/shm is large enough. Otherwise chooses sysv, which the size
- * of /dev/shm does not limit. A query could otherwise fail with "could not resize shared memory
- * segment".
+ * Chooses posix shared memory if /dev/shm is large enough. Otherwise, chooses sysv, which is not
+ * limited by the size of /dev/shm. In a small /dev/shm, a query could fail with "could not resize
+ * shared memory segment".
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

@@ -1,4 +1,4 @@
-// Reads and writes files of a data directory. Writes are atomic and durable, and only the owner can
+// Reads and writes files in a data directory. Writes are atomic and durable, and only the owner can
 // read the files.
 import { randomBytes } from 'node:crypto';
 import {
@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 
-/** The embedded server cannot run here. The message contains the reason and the cure. */
+/** The embedded server cannot run here. The message states the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
   /** True if another live server owns the data directory. */
@@ -50,7 +50,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries, because a program that a killed process started may still be writing its last file. */
+/** Retries, because a program started by a killed process may still be writing its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -67,9 +67,9 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** Path of PGDATA. One rename creates it, so it is either absent or complete. */
+  /** Path of PGDATA. A single rename creates this folder, so it is either absent or complete. */
   readonly data: string;
-  /** Path of the password, which is inside PGDATA so that a copy of the data can be opened. */
+  /** Path of the password file, which is inside PGDATA so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -104,7 +104,8 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
 }
 
 /**
- * Creates one folder at a time, because Node's `recursive` never returns in places such as /proc.
+ * Creates one folder at a time, because Node's `recursive` option never returns in places such as
+ * /proc.
  */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
@@ -137,8 +138,8 @@ function whyNot(error: unknown): string {
 }
 
 /**
- * Returns whether the data is usable. Throws if it belongs to another major version or not to
- * PostgreSQL.
+ * Returns whether the data is usable. Throws if the data belongs to another major version or is not
+ * PostgreSQL's.
  */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
   const dataMajor = await readMajor(layout);
@@ -171,7 +172,7 @@ export async function readPassword(layout: Layout): Promise<string | undefined> 
   return (await readIfThere(layout.password))?.trim();
 }
 
-/** Writes a file atomically. Only its owner can read it. */
+/** Writes a file atomically, readable only for its owner. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);
@@ -181,7 +182,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // Without this, each attempt on a full disk would leave a draft.
+    // Otherwise, each attempt on a full disk would leave a draft behind.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {
@@ -190,8 +191,8 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 }
 
 /**
- * If this process is root, gives the file to the folder's owner, who may start sluice without root
- * next time.
+ * If this process is root, gives the file to the owner of the folder, who may start sluice without
+ * root next time.
  */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;

@@ -2,8 +2,8 @@
  * Runs PostgreSQL from an npm package on our data directory, as a child of this process. Other
  * folders import only `embeddedPostgres`. Start reading at `start`, which calls the other files.
  *
- * Guarantees: only one server uses a data directory, and it ends with this process. Committed data
- * survives. Only this machine can connect, and only the owner can read the password.
+ * Guarantees: only one server uses a data directory, and that server ends with this process.
+ * Committed data survives. Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -30,13 +30,16 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** Maximum time for an "immediate" shutdown, which follows a late clean one. Then SIGKILL. */
+/**
+ * Maximum time for an "immediate" shutdown, which is used if a clean one takes too long. SIGKILL
+ * follows.
+ */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
 
 /**
- * A running server. It keeps this process alive until it is stopped, and it ends if this process
+ * A running server. It keeps this process alive until it is stopped, and ends when this process
  * ends.
  */
 export interface EmbeddedPostgres {
@@ -46,7 +49,7 @@ export interface EmbeddedPostgres {
   readonly version: string;
   /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Shuts down quickly, and by force after a deadline. It may be called again. */
+  /** Shuts the server down cleanly, or by force after a deadline. May be called repeatedly. */
   stop(): Promise<void>;
 }
 
@@ -54,7 +57,7 @@ interface EmbeddedPostgresOptions {
   /** Created on first use. Contains the data, the password and the log. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Settings that replace ours. Address and port cannot be replaced. */
+  /** Settings that override ours. The address and port cannot be overridden. */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
@@ -63,11 +66,11 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  /** Returns true if a server of any version was ever started on this directory. */
+  /** Returns true if a server of any version has ever been started on this directory. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
   /**
-   * Returns true if the server cannot run here. The error's message contains the reason and the
-   * cure.
+   * Returns true if the error means that the server cannot run here. The message states the reason
+   * and the cure.
    */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Returns true if another live server owns the data directory. */
@@ -76,7 +79,7 @@ export const embeddedPostgres = {
 
 /**
  * Starts the server.
- * @throws EmbeddedPostgresError if a server is already running (`isInUse`) or none can run here
+ * @throws EmbeddedPostgresError if a server is already running (`isInUse`) or cannot run here
  */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
@@ -118,8 +121,8 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
 }
 
 /**
- * Shuts the server down with a checkpoint, so that the next start needs no recovery. If that takes
- * too long, ends the server by force.
+ * Shuts the server down with a checkpoint, so that the next start does not need recovery. If that
+ * takes too long, ends the server by force.
  */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
@@ -153,7 +156,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart may have been in progress and started a new server.
+    // A restart that was in progress may have started a new server.
     await server.stop();
   })();
   return {
@@ -168,13 +171,13 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Retries until the server runs. Returns `undefined` if it is to be stopped. */
+/** Retries until the server runs. Returns `undefined` if `signal` is aborted first. */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
-  // Messages name sluice's own data directory, because the operator knows that one.
+  // Messages mention sluice's own data directory, because that is the one the operator knows.
   const folder = dirname(options.dataDir);
   const pauseMs = growing(minRestartPauseMs, maxRestartPauseMs);
   const onRetry = async (err: unknown, _: number, retry_in_ms: number): Promise<void> => {
@@ -186,8 +189,8 @@ function startAgain(
 }
 
 /**
- * Returns the URL of the live server, or `undefined`. Connects to the server, so a stale lock file
- * does not count.
+ * Returns the URL of the running server, or `undefined`. Connects to the server, so that a stale
+ * lock file does not count.
  */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);

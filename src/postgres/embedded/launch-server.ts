@@ -20,7 +20,10 @@ const maxPorts = 5;
 const pollMs = 15;
 /** Maximum time until the server first responds. */
 const answerDeadlineMs = 60_000;
-/** Maximum time for starting up. On a slow disk, replaying gigabytes of log takes minutes. */
+/**
+ * Maximum time for the server to start up. On a slow disk, replaying gigabytes of log takes
+ * minutes.
+ */
 const recoveryDeadlineMs = 30 * 60_000;
 /** Maximum time for the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
@@ -43,7 +46,7 @@ interface LaunchContext extends ClusterContext {
 }
 
 /**
- * Starts the server. Picks another port if a port is in use. Waits until the child processes of a
+ * Starts the server. If a port is in use, tries another one. Waits until the child processes of a
  * killed server have ended.
  */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
@@ -95,8 +98,8 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 }
 
 /**
- * Settings that cannot be replaced. The server accepts only TCP from this machine, because paths of
- * sockets must be short and their permissions differ.
+ * Settings that cannot be overridden. The server accepts only TCP from this machine, because socket
+ * paths must be short and the permissions of sockets differ between systems.
  */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
@@ -131,7 +134,7 @@ function awaitReady(server: ServerProcess, url: string): Promise<string | undefi
 }
 
 /**
- * Returns true for SQLSTATE classes 28 (authorization) and 3D (no such database), because waiting
+ * Returns true for SQLSTATE classes 28 (authorization) and 3D (no such database), where waiting
  * does not help.
  */
 function isFinal(error: unknown): boolean {
@@ -145,15 +148,18 @@ function refusal(cause: unknown): EmbeddedPostgresError {
 
 export interface ServerProcess {
   readonly pid: number;
-  /** Resolves with how the process ended ("exit code 1", "signal SIGKILL"). Never rejects. */
+  /**
+   * Resolves with a description of how the process ended ("exit code 1", "signal SIGKILL"). Never
+   * rejects.
+   */
   readonly exited: Promise<string>;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
 }
 
 /**
- * Starts the server detached. It must stop last, but Ctrl-C would reach all processes of the
- * terminal's group.
+ * Starts the server detached. It must stop last, but Ctrl-C would otherwise reach all processes in
+ * the terminal's group.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -189,8 +195,8 @@ export function serverUrl(port: number, password: string): string {
 }
 
 /**
- * Returns the version. SCRAM authenticates both sides, so the login fails if another server has the
- * port.
+ * Returns the version. SCRAM authenticates both sides, so the login fails if a different server
+ * uses the port.
  */
 export async function askVersion(url: string): Promise<string> {
   // Loaded lazily, because some commands do not use a database.
@@ -200,7 +206,7 @@ export async function askVersion(url: string): Promise<string> {
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // Ignores connection errors between statements, because the next statement then fails.
+  // Connection errors between statements are ignored, because the next statement then fails.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -212,21 +218,22 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending. A large log is first renamed to `postgres.log.1`. `startsAt` is the
- * position at which the log of this start begins. Symbolic links are not followed, because they
- * could lead root to another file.
+ * Opens the log for appending, after renaming a large log to `postgres.log.1`. `startsAt` is the
+ * position where the log of this start begins. Symbolic links are not followed, because they could
+ * make root write to another file.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
   if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  // The owner may start sluice without root next time and must then be able to append.
+  // The owner of the account may start sluice without root next time and must then be able to
+  // append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** Returns the end of the log, at most logTailBytes, and nothing from before `startsAt`. */
+/** Returns the end of the log: at most logTailBytes, and nothing before `startsAt`. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {
@@ -240,8 +247,8 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
 }
 
 /**
- * Returns a port that is free now. If it is in use when the server starts, the caller tries
- * another.
+ * Returns a port that is free at present. If it is in use by the time the server starts, the caller
+ * tries another one.
  */
 async function findFreePort(): Promise<number> {
   const probe = createServer();

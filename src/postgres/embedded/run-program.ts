@@ -12,23 +12,23 @@ export interface ProgramResult {
 export interface ProgramOptions {
   readonly account: Account | undefined;
   /**
-   * Working directory. It is entered before privileges are dropped, so the account need not be able
-   * to reach it.
+   * Working directory. It is entered before privileges are dropped, so the account does not need
+   * access to it.
    */
   readonly cwd: string;
   readonly input?: string;
 }
 
 /**
- * Environment of child processes. It has no PG* variables, and messages are in English so that they
- * can be recognised.
+ * Environment of child processes. It contains no PG* variables, and keeps messages in English so
+ * that they can be recognised.
  */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Returns the data directory as an argument. A borrowed account may be unable to reach the path. So
- * the process enters the directory as root, and PostgreSQL gets its own working directory, whose
- * absolute path it determines.
+ * Returns the data directory as an argument. A borrowed account may be unable to reach its path.
+ * Therefore, the process enters the directory as root and passes PostgreSQL its own working
+ * directory, whose absolute path PostgreSQL determines.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
@@ -48,7 +48,7 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // EPERM is thrown and not emitted. It means that root may not change its user.
+    // EPERM is thrown instead of emitted. It means that root is not allowed to change its user.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -77,8 +77,8 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
 }
 
 /**
- * Starts a shell that stops the server if our end of its pipe closes. Returns a function that ends
- * the shell.
+ * Starts a shell that stops the server when this process's end of the pipe closes. Returns a
+ * function that ends the shell.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
@@ -97,13 +97,14 @@ export interface Account {
   readonly gid: number;
 }
 
-/** Accounts in order of preference. All systems have `nobody`. */
+/** Accounts in order of preference. Every system has `nobody`. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account for the server, or `undefined` if it runs under ours. PostgreSQL refuses to
- * run as root. Therefore the owner of the data directory runs it, or the owner of its parent
- * folder, such as a container's volume. This also allows root to open the data of a user.
+ * Returns the account that runs the server, or `undefined` if this process's own account does.
+ * PostgreSQL refuses to run as root. Therefore, the server runs as the owner of the data directory
+ * or of its parent folder, such as a container's volume. This also allows root to open a user's
+ * data.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
@@ -119,7 +120,7 @@ export async function chooseAccount(layout: Layout): Promise<Account | undefined
   }
   const passwd = await readFile('/etc/passwd', 'utf8');
   for (const name of candidates) {
-    // Lines of passwd(5) begin with name:password:uid:gid.
+    // A line of passwd(5) begins with name:password:uid:gid.
     const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(passwd) ?? [];
     if (Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
   }

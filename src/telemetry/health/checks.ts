@@ -1,6 +1,7 @@
 /**
- * The checks of `sluice status`. If a check throws or hangs, it becomes a finding, and the others
- * continue. Checks do not start services or migrate the database. Findings do not contain secrets.
+ * The checks of `sluice status`. A check that throws or hangs becomes a finding, and the other
+ * checks continue. Checks do not start services or migrate the database. Findings do not contain
+ * secrets.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -62,7 +63,10 @@ function checkLinks({ publicUrl, host }: Config): Finding {
   return warning('links', state, 'Set PUBLIC_URL to the address that callers use.');
 }
 
-/** Compares the version with `engines` in package.json. Installers only warn about that. */
+/**
+ * Compares the version with `engines` in package.json, because installers only warn about a
+ * mismatch.
+ */
 async function checkNode(): Promise<Finding[]> {
   const { engines } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
     readonly engines: { readonly node: string };
@@ -86,7 +90,7 @@ async function checkDatabase(config: Config): Promise<readonly Finding[]> {
   return checkPostgres(url, config);
 }
 
-/** Minimum version that BullMQ recommends. It refuses versions below 5. */
+/** Minimum version that BullMQ recommends. BullMQ refuses versions below 5. */
 const leastRedis = '6.2.0';
 const refusedRedis = '5.0.0';
 
@@ -111,7 +115,7 @@ async function checkRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>): Promise
 const GiB = 2 ** 30;
 const leastShare = 0.1;
 
-/** Checks the free space of each local disk that sluice writes to. */
+/** Checks the free space on each local disk that sluice writes to. */
 async function checkDisks(config: Config): Promise<Finding[]> {
   const disks = await Promise.all(foldersWritten(config).map(readDisk));
   const byDevice = new Map(disks.toReversed().map((disk) => [disk.device, disk]));
@@ -129,7 +133,9 @@ async function checkDisks(config: Config): Promise<Finding[]> {
 const sample = Buffer.from('sluice status: written, read in part and in whole, and removed\n'.repeat(64));
 const [start, end] = [1_000, 1_100];
 
-/** Writes, reads and removes a small file, as loads and exports do with large files. */
+/**
+ * Writes, reads and removes a small file in the same way as loads and exports do with large files.
+ */
 export async function checkStorage(files: FileStore): Promise<Finding[]> {
   await files.check();
   const ref = await writeWhole(await files.create(), [sample]);
@@ -149,7 +155,7 @@ export async function checkStorage(files: FileStore): Promise<Finding[]> {
 const shortestSecret = 3;
 
 /**
- * Removes the secrets of the configuration from the findings, because servers may quote what they
+ * Removes the configuration's secrets from the findings, because servers may quote what they
  * receive.
  */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
@@ -182,7 +188,9 @@ function passwordsOf(url: string | null): string[] {
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
-/** Returns the fault of the queue's Redis, or `null`. If it is `away`, all queued work waits. */
+/**
+ * Returns the fault of the queue's Redis, or `null`. If `away` is true, all queued work is waiting.
+ */
 export async function findRedisFault(
   config: RedisConfig,
 ): Promise<{ readonly sentence: string; readonly away: boolean } | null> {

@@ -71,11 +71,11 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
 }
 
 /**
- * Number of connections that a server and a worker need in addition to their pool, and that a
- * command needs.
+ * Number of connections that a server and a worker need in addition to their pool, and number that
+ * a command needs.
  */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
-/** Number of further connections if the queue is in PostgreSQL. */
+/** Number of additional connections if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;
 
 function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {
@@ -119,8 +119,8 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 const mostSkewMs = 2_000;
 
 /**
- * Compares the clocks. Leases use the database's clock. Links and idempotency also use the clock of
- * this machine.
+ * Compares the clocks. Leases use the database's clock. Links and idempotency also use this
+ * machine's clock.
  */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
@@ -131,8 +131,8 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server read its clock at an unknown moment of the round trip, so half of the round trip may
-  // be an error of measurement.
+  // The server read its clock at an unknown moment during the round trip, so half of the round trip
+  // may be a measuring error.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

@@ -5,8 +5,8 @@ const parts = ['database', 'queue', 'storage'] as const;
 type Part = (typeof parts)[number];
 
 /**
- * `degraded` means that only the queue is unavailable. Loads are still accepted. Once the queue is
- * back, they start from the ledger.
+ * `degraded` means that only the queue is unavailable. Loads are still accepted, and start from the
+ * ledger once the queue is back.
  */
 type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 
@@ -16,7 +16,8 @@ export interface HealthReport {
 }
 
 /**
- * Each check throws or hangs if its part is unavailable. `null` for a part that is in the database.
+ * Each check throws or hangs if the part that it checks is unavailable. `null` for a part that is
+ * in the database.
  */
 export type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
@@ -26,12 +27,12 @@ export interface Health {
 }
 
 /**
- * The queue's deadline is shorter. A prober that waits only a second then still learns that the
+ * The queue's deadline is shorter, so that a prober which waits only a second still learns that the
  * other parts work.
  */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
-/** Reports for each part whether it responds. Logs each change once, with the reason. */
+/** Reports for each part whether that part responds. Logs each change once, with the reason. */
 export function createHealth(checks: HealthChecks, log: Logger): Health {
   const ask = Object.fromEntries(
     parts.map((part) => [part, createProbe(checks[part] ?? nothing, { deadlineMs: deadlinesMs[part] })]),
@@ -68,7 +69,7 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Result of a question, or the error if there was no answer. */
+/** Result of a question, or the error if the question was not answered. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
@@ -78,8 +79,8 @@ export interface ProbeOptions {
 }
 
 /**
- * Returns a function that asks `ask`. Any number of callers share one question at a time, so a part
- * that hangs is asked only once. Never throws.
+ * Returns a function that calls `ask`. Concurrent callers share one call, so a part that hangs is
+ * asked only once. Never throws.
  */
 export function createProbe<T>(
   ask: () => Promise<T>,

@@ -5,8 +5,8 @@ import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
 /*
- * Reads figures of the ledger for `/metrics`, `sluice status` and `/v1/overview`. Running jobs are
- * read by `src/jobs/overview-store.ts`.
+ * Reads figures from the ledger for `/metrics`, `sluice status` and `/v1/overview`.
+ * `src/jobs/overview-store.ts` reads running jobs.
  */
 
 export interface Unfinished {
@@ -42,8 +42,8 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost depends on the number of unfinished jobs, and not on that of stored jobs. Every table of
- * jobs has an index of its unfinished jobs, and tasks_running_idx has the running chunks.
+ * The cost depends on the number of unfinished jobs, not on the number of stored jobs. Every table
+ * of jobs has an index on unfinished jobs, and tasks_running_idx contains the running chunks.
  */
 const backlogStatement = `
   select
@@ -85,7 +85,7 @@ export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], num
   readonly differences: number;
 }
 
-/* Reads every stored load. A million loads take about 0.6 s, so call it seldom. */
+/* Reads every stored load. For a million loads, this takes about 0.6 s, so call it seldom. */
 const rowsStatement = `
   select
     entity,
@@ -157,10 +157,13 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Schemas of sluice that are owned by a role whose permissions this role does not have. */
+  /** Schemas of sluice that belong to a role whose permissions the current role does not have. */
   readonly foreign: readonly string[];
   readonly missing: number;
-  /** Number of connections that the role may open, and number that other programs use. */
+  /**
+   * Number of connections that the role may open, and number of connections that other programs
+   * use.
+   */
   readonly most: number;
   readonly used: number;
   readonly settings: readonly {
