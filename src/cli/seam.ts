@@ -12,7 +12,10 @@ import type { Database } from '../postgres/database.ts';
 export interface DeclaredSection<S extends TSchema = TSchema> {
   /** Name of the member. It has the form of the file that the section's own command takes. */
   readonly name: string;
-  /** Returns the reader of the member. It reports everything that can be known without a database. */
+  /**
+   * Returns the reader of the member. The reader reports every problem that can be found without a
+   * database.
+   */
   reader(of: Declaration): Promise<OperatorFile<S>>;
   /**
    * Compares the member with what is stored, and writes nothing. Call it in the transaction of

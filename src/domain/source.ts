@@ -4,7 +4,7 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Products whose export files can be loaded unchanged (docs/files.md, "Presets"). */
+/** Products whose export files can be loaded without changing them (docs/files.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
 export const presetTitles: Readonly<Record<Preset, string>> = {
@@ -16,7 +16,8 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
 };
 
 /**
- * Products that have several kinds of groups. `company_from` selects the kind that means companies.
+ * Products that have several kinds of groups. `company_from` selects the kind that represents
+ * companies.
  */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
@@ -46,7 +47,7 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** Sheet of a workbook that is read. */
+  /** Sheet of a workbook that is loaded. */
   readonly sheet: string | null;
   /** All sheets of a workbook. */
   readonly sheets: readonly string[] | null;
@@ -64,14 +65,14 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** Line number of the header, from 1. `null` if there is no header. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS names of columns, as `map` must contain them. */
+  /** The first MAX_READ_AS_COLUMNS column names, spelled as `map` must contain them. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
 /**
- * Keys and positions that lead to the records in a JSON document. Empty if the records are the
- * document itself.
+ * Keys and positions that lead to the records in a JSON document. Empty if the document itself
+ * contains the records.
  */
 export type RecordsPath = readonly string[];
 
