@@ -14,8 +14,9 @@ import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
 import { apiPages } from './api-pages.ts';
+import { configurationPage } from './configuration-page.ts';
 import { describeApi } from './describe-api.ts';
-import { configurationPage, errorsPage } from './pages.ts';
+import { errorsPage } from './errors-page.ts';
 import { proofsPage } from './proofs.ts';
 
 const jobOptions = {

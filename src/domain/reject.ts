@@ -225,21 +225,21 @@ export function propertyNameProblem(name: string): Reason | null {
     const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name;
     return {
       code: 'invalid_property_name',
-      message: `a property name has 1 to ${MAX_PROPERTY_NAME_CHARS} characters, this one ${name.length}`,
+      message: `A property name has 1 to ${MAX_PROPERTY_NAME_CHARS} characters, this one ${name.length}`,
       column: shown,
     };
   }
   if (name.includes('\0')) {
     return {
       code: 'nul_character',
-      message: 'a property name holds U+0000',
+      message: 'A property name holds U+0000',
       column: name.replaceAll('\0', '␀'),
     };
   }
   if (!name.isWellFormed()) {
     return {
       code: 'lone_surrogate',
-      message: 'a property name holds half a surrogate pair',
+      message: 'A property name holds half a surrogate pair',
       column: name.toWellFormed(),
     };
   }

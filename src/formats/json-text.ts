@@ -55,7 +55,11 @@ export function parseObject(line: string): JsonObject | null {
  * known.
  */
 function tooDeep(column: string | null): Reason {
-  return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
+  return {
+    code: 'too_deep',
+    message: `${column ?? 'The record'} is nested deeper than ${MAX_DEPTH} levels`,
+    column,
+  };
 }
 
 /**
@@ -175,7 +179,7 @@ function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   // The engine's message is truncated, because it may quote much of the input. The raw record is
   // shown next to the message anyway.
-  return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
+  return `The text is not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
 /**
@@ -259,7 +263,7 @@ export function hasTooManyProperties(object: JsonObject, sourceBytes: number): b
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',
-    message: `the record has more than ${MAX_RECORD_PROPERTIES} properties`,
+    message: `The record has more than ${MAX_RECORD_PROPERTIES} properties`,
     column: path === '' ? null : path,
   };
 }
@@ -307,13 +311,13 @@ function textProblem(value: string, path: string): Reason | null {
     if (numberInRange(number)) return null;
     return {
       code: 'number_out_of_range',
-      message: 'the number is beyond what can be stored',
+      message: `${path} is a number beyond the stored range`,
       column: path,
     };
   }
-  if (value.includes('\0')) return { code: 'nul_character', message: 'the text holds U+0000', column: path };
+  if (value.includes('\0')) return { code: 'nul_character', message: `${path} holds U+0000`, column: path };
   if (!value.isWellFormed()) {
-    return { code: 'lone_surrogate', message: 'the text holds half a surrogate pair', column: path };
+    return { code: 'lone_surrogate', message: `${path} holds half a surrogate pair`, column: path };
   }
   return null;
 }
@@ -322,9 +326,7 @@ function sizeProblem(value: unknown, name: string, path: string, parsed: ParsedJ
   const text = typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, parsed.marked);
   const bytes = Buffer.byteLength(text);
   if (bytes <= MAX_VALUE_BYTES) return null;
-  return {
-    code: 'value_too_large',
-    message: `the value has ${bytes} bytes; at most ${MAX_VALUE_BYTES} are allowed`,
-    column: path === '' ? name : `${path}.${name}`,
-  };
+  const column = path === '' ? name : `${path}.${name}`;
+  const message = `${column} has ${bytes} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
+  return { code: 'value_too_large', message, column };
 }

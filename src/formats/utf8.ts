@@ -89,5 +89,5 @@ export function explainNotUtf8(bytes: Buffer): string {
 export function describeFault(bytes: Buffer, at: number): string {
   const byte = bytes[at] ?? 0;
   const hex = `0x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-  return byte === NO_CHARACTER[0] ? `${hex}, or bytes that are no character of the file's encoding` : hex;
+  return byte === NO_CHARACTER[0] ? `${hex}, or bytes that are not a character of the file's encoding` : hex;
 }

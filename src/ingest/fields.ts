@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { InputError, inputError, type Problem } from '../base/errors.ts';
-import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../base/limits.ts';
-import { capitalise } from '../base/wording.ts';
+import { MAX_DEPTH, MAX_ID_BYTES, MAX_VALUE_BYTES } from '../base/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import {
   hasTooManyProperties,
@@ -31,7 +30,8 @@ export function openRecord(body: Buffer, what = 'The body'): Fields {
 }
 
 function unreadable({ code, message }: Reason, what: string): Error {
-  if (code === 'too_deep') return inputError('invalid_metadata_value', `${what} is ${message}`);
+  if (code === 'too_deep')
+    return inputError('invalid_metadata_value', `${what} is nested deeper than ${MAX_DEPTH} levels`);
   return inputError('invalid_json', `${what} is not JSON`, message);
 }
 
@@ -150,7 +150,7 @@ export class Fields {
 
   properties(object: JsonObject, path: string): Properties {
     if (hasTooManyProperties(object, this.bytes)) {
-      this.refuse('invalid_metadata_value', capitalise(tooManyProperties(path).message), path);
+      this.refuse('invalid_metadata_value', tooManyProperties(path).message, path);
       return object;
     }
     for (const name in object) {
@@ -163,7 +163,7 @@ export class Fields {
       }
       const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
-        this.refuse('invalid_metadata_value', capitalise(reason.message), reason.column ?? path);
+        this.refuse('invalid_metadata_value', reason.message, reason.column ?? path);
       }
     }
     return object;

@@ -290,7 +290,7 @@ async function findRefused(
   };
   const refuse = (records: readonly number[], error: string): boolean => {
     const last = records.at(-1);
-    if (last !== undefined) refused.set(last, { kind, message: `the database refuses the record: ${error}` });
+    if (last !== undefined) refused.set(last, { kind, message: `The database refuses the record: ${error}` });
     return true;
   };
   await search(all.filter((record) => !refused.has(record)));

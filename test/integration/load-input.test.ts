@@ -149,11 +149,11 @@ describe('rejects of a CSV', () => {
       bad('u1,a,"c\0"', 'nul_character', 'company_id', /U\+0000/),
     ],
     'bytes that are no UTF-8': [
-      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xFF,/),
-      bad(Buffer.from('\xc3,a,', 'latin1'), 'invalid_utf8', 'user_id', /byte 1 is not UTF-8: 0xC3$/),
-      bad(Buffer.from('u1,caf\xe9,', 'latin1'), 'invalid_utf8', 'name', /byte 7 is not UTF-8: 0xE9$/),
-      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xED$/),
-      bad(Buffer.from('u1,"\xc0\x80",', 'latin1'), 'invalid_utf8', 'name', /byte 5 is not UTF-8/),
+      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', 'name', /Byte 4 is not UTF-8: 0xFF,/),
+      bad(Buffer.from('\xc3,a,', 'latin1'), 'invalid_utf8', 'user_id', /Byte 1 is not UTF-8: 0xC3$/),
+      bad(Buffer.from('u1,caf\xe9,', 'latin1'), 'invalid_utf8', 'name', /Byte 7 is not UTF-8: 0xE9$/),
+      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', 'name', /Byte 4 is not UTF-8: 0xED$/),
+      bad(Buffer.from('u1,"\xc0\x80",', 'latin1'), 'invalid_utf8', 'name', /Byte 5 is not UTF-8/),
     ],
     quotes: [
       bad('u1,a"b,', 'invalid_quote', null, /quote/),
@@ -545,7 +545,7 @@ describe('encodings and line ends', () => {
           expect(Object.keys(users)).toEqual(['u1', 'u3']);
           const [reject, ...others] = await readRejects(t.system, jobId);
           expect(reject).toMatchObject({ row: 2, code: 'invalid_utf8' });
-          expect(reject?.message).toContain("no character of the file's encoding");
+          expect(reject?.message).toContain("not a character of the file's encoding");
           expect(others).toEqual([]);
         }
       }
@@ -562,7 +562,7 @@ describe('encodings and line ends', () => {
     const { users, jobId } = await loadFile(content, { chunkBytes: 10 * MiB });
     expect(Object.keys(users)).toEqual(['u1', 'u3']);
     expect(await readRejects(t.system, jobId)).toMatchObject([
-      { column: 'a', message: 'byte 7 is not UTF-8: 0xE9' },
+      { column: 'a', message: 'Byte 7 is not UTF-8: 0xE9' },
     ]);
   });
 
@@ -653,7 +653,7 @@ describe('a record that only the database refuses', () => {
         [54, 54, 'refused_by_database'],
         [56, 56, 'invalid_json'],
       ]);
-      expect(rejects[0]?.message).toMatch(/the database refuses the record: .*numeric/);
+      expect(rejects[0]?.message).toMatch(/The database refuses the record: .*numeric/);
       expect(Buffer.from(rejects[0]?.raw ?? []).toString()).toBe(lines[51]);
     }
   });

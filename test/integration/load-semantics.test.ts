@@ -248,7 +248,7 @@ describe('a load whose records were all refused', () => {
       'a wrong header',
       'user_id\na,1\nb,2\n',
       {},
-      /1 columns.*is the first line the header.*options header and delimiter/,
+      /1 columns.*first line is not the header.*options header and delimiter/,
     ],
     [
       'another encoding',
@@ -256,7 +256,7 @@ describe('a load whose records were all refused', () => {
       { source: { encoding: 'utf-8' } },
       /not in UTF-8.*encoding=windows-1252/,
     ],
-    ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /the only record.*id_too_long.*in line 2/],
+    ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /The only record.*id_too_long.*in line 2/],
   ])(
     'a load whose records were all refused fails with the likely reason: %s',
     async (_, content, options, reason) => {
@@ -310,7 +310,7 @@ describe('a load whose first 100 000 records are refused', () => {
         tally: { read: MAX_REFUSED_AT_FIRST, rejected: MAX_REFUSED_AT_FIRST },
       });
       expect(ended.failure?.message).toMatch(
-        /^the first 100000 records were all refused, and the other 2 not read \(not_an_object\): each line is .*; to load the others all the same, retry the job \(0 rows had been applied\)$/,
+        /^The first 100000 records were all refused, and the other 2 not read \(not_an_object\)\. Each line must be .*\. To load the others all the same, retry the job \(0 rows had been applied\)$/,
       );
       const { rejects } = await listRejects(t.system, environmentId, manual.jobId, { limit: 2, after: 0 });
       expect(rejects.map(({ row }) => row)).toEqual([1, 2]);

@@ -60,7 +60,7 @@ function readProfile(record: JsonObject, context: ProductContext): OurRecords | 
     ? readUpdate(record)
     : readProperties(others);
   if (properties === null)
-    return notStored('operations that need the stored value, such as increments, are not stored');
+    return notStored('Operations that need the stored value, such as increments, are not stored');
   if (!isUser)
     return [{ event_type: 'identify_company', company_id: $group_id, metadata: unsigned(properties) }];
   const { company, metadata } = withoutCompany(properties, context);

@@ -66,6 +66,6 @@ function readPerson(person: JsonObject): OurRecords | Reason {
   const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];
   const user_id = ids.find((id) => typeof id !== 'string' || !anonymousId.test(id)) ?? ids[0];
   if (user_id === undefined || properties === undefined) return notStored('PostHog has no such record');
-  if (String(is_deleted) === 'true') return notStored('the person is deleted');
+  if (String(is_deleted) === 'true') return notStored('The person is deleted');
   return [{ event_type: 'identify_user', user_id, metadata: objectOf(properties) }];
 }

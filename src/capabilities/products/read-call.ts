@@ -1,6 +1,5 @@
 import { inputError } from '../../base/errors.ts';
 import { type Instant, readEpoch, readInstant } from '../../base/instant.ts';
-import { capitalise } from '../../base/wording.ts';
 import { kindOfEntity, PAGE_VIEW_NAME } from '../../domain/entity.ts';
 import type { Preset } from '../../domain/source.ts';
 import { isObject, type JsonObject, numberText } from '../../formats/json-text.ts';
@@ -43,7 +42,7 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const { records, marked } = readRecords(product, parsed, { companyFrom: null });
   if (isReason(records)) {
     const code = records.code === 'unsupported_kind' ? 'unsupported_kind' : 'unknown_event_type';
-    throw inputError(code, capitalise(records.message), `product: ${product}`);
+    throw inputError(code, records.message, `product: ${product}`);
   }
   const [record, ...profiles] = records;
   const { event_type: kind, user_id, company_id } = record;

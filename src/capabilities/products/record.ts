@@ -24,7 +24,7 @@ export function isReason(result: OurRecords | Reason): result is Reason {
 
 export const joinsIds: Reason = {
   code: 'unsupported_kind',
-  message: 'a user has one id, so a record that joins two ids is not stored',
+  message: 'A user has one ID, so a record that joins two IDs is not stored',
   column: null,
 };
 
@@ -33,7 +33,7 @@ export function notStored(message: string): Reason {
 }
 
 export function otherGroup(companyFrom: string): Reason {
-  return notStored(`the record is of a group that is not a ${companyFrom} (company_from)`);
+  return notStored(`The record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
 /** Operations on a profile. `set` overrides `setOnce`, because the stored value is not known. */

@@ -18,7 +18,7 @@ export const suppression: Capability = {
     use: name,
     reason: {
       code: 'suppressed',
-      message: 'the person was deleted and is kept out until the suppression is lifted',
+      message: 'The person was deleted and is kept out until the suppression is lifted',
       column: 'user_id',
       isSecret: true,
     },

@@ -80,7 +80,7 @@ function rejectsOf(
         byteOffset: chunk.byteStart + start,
         column,
         code: 'changed_since',
-        message: `${column ?? 'the profile'} was changed by others since, and stays as it is`,
+        message: `${column ?? 'The profile'} was changed by others since, and stays as it is`,
         raw: bytes.subarray(start, ends[line]),
       },
     };

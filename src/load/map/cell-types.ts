@@ -16,7 +16,7 @@ import {
 interface Typed {
   readonly kind: number;
   readonly code: Reason['code'];
-  /** Rest of the message `the cell is not …`. */
+  /** Rest of the message `column is not …`. */
   readonly what: string;
   /**
    * Returns the value as JSON, but a string without its quotes. Returns `null` if the cell is not
@@ -90,7 +90,7 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
   if (value !== null) return { kind: valueKind, text: value };
   return {
     code,
-    message: `the cell is not ${what}, and types says that its column has the type ${type}`,
+    message: `${column} is not ${what}, but types declares it as ${type}`,
     column,
   };
 }

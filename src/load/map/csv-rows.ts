@@ -368,9 +368,9 @@ export class CsvChunk {
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;
     for (const [index, column] of this.#header.columns.entries()) {
       const cell = this.cells.byteString(index);
-      if (cell.includes('\0')) return { code: 'nul_character', message: 'the cell holds U+0000', column };
+      if (cell.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
       if (cell.length > MAX_VALUE_BYTES && isProperty[index] === true) {
-        const message = `the cell has ${cell.length} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
+        const message = `${column} has ${cell.length} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
         return { code: 'value_too_large', message, column };
       }
     }

@@ -15,16 +15,16 @@ export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
     if (text === 'alias') return joinsIds;
-    const message = `event_type is ${shown(text)}; it must be one of ${recordKinds.join(', ')}`;
+    const message = `event_type is ${shown(text)}. It must be one of ${recordKinds.join(', ')}`;
     return { code: 'unknown_event_type', message, column };
   }
-  const message = `event_type is ${shown(text)}; this job takes ${entity} only (${kindOfEntity[entity]})`;
+  const message = `event_type is ${shown(text)}. This job takes only ${entity} (${kindOfEntity[entity]})`;
   return { code: 'unexpected_event_row', message, column };
 }
 
 const joinsIds: Reason = {
   code: 'unsupported_kind',
-  message: 'an alias is not stored: a user has one ID',
+  message: 'event_type is alias, which is not stored: a user has one ID',
   column: 'event_type',
 };
 

@@ -1,38 +1,39 @@
 import { MAX_ID_BYTES } from '../../base/limits.ts';
+import { capitalise } from '../../base/wording.ts';
 import type { Reason, RejectCode } from '../../domain/reject.ts';
 import { explainNotUtf8, validPrefix } from '../../formats/utf8.ts';
 import type { CsvCells } from './csv-cells.ts';
 
 const problemTexts: Readonly<Record<string, string>> = {
-  invalid_quote:
-    'a quote stands where none may: a cell that holds quotes is quoted as a whole and doubles them',
+  invalid_quote: 'A quote is where CSV allows none. Quote the whole cell, and double the quotes in it',
   invalid_escape:
-    'a backslash stands before a character that needs none: what is meant is not clear; escape=none takes backslashes as they are',
-  unclosed_quote: 'a quoted cell that begins here is never closed',
-  record_too_large: 'the record is longer than a record may be',
+    'A backslash precedes a character that needs no escape, so its meaning is unclear. escape=none reads backslashes as text',
+  unclosed_quote: 'A quoted cell that begins here is never closed',
+  record_too_large: 'The record is longer than a record may be',
 };
 
 export const repeatedHeader: Reason = {
   code: 'repeated_header',
-  message: 'the record is the header again',
+  message: 'The record is the header again',
   column: null,
 };
 
 export const notAnObject: Reason = {
   code: 'not_an_object',
-  message: 'a record must be a JSON object',
+  message: 'The record must be a JSON object',
   column: null,
 };
 
 export const removesProfile: Reason = {
   code: 'unsupported_kind',
-  message: 'a file does not remove profiles: delete them by ID, or name the property metadata.removed',
+  message:
+    'removed marks a profile to remove, and a file does not remove profiles. Delete them by ID, or name the property metadata.removed',
   column: 'removed',
 };
 
 export const neitherId: Reason = {
   code: 'missing_id',
-  message: 'the record has neither user_id nor company_id',
+  message: 'The record has neither user_id nor company_id',
   column: null,
 };
 
@@ -66,14 +67,14 @@ export function malformed(problem: RejectCode): Reason {
 }
 
 export function tooLarge(bytes: number, cutAt: number): Reason {
-  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${cutAt})`;
+  const message = `The record has ${bytes} bytes, more than a record may have (raw is cut at ${cutAt})`;
   return { code: 'record_too_large', message, column: null };
 }
 
 export function wrongCount(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${count}${count < expected ? '; ragged=pad fills short records up' : ''}`,
+    message: `The header has ${expected} columns, this record ${count}${count < expected ? '. ragged=pad fills short records' : ''}`,
     column: null,
   };
 }
@@ -85,13 +86,13 @@ export function wrongCount(expected: number, count: number): Reason {
 export function shifted(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${count}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
+    message: `The header has ${expected} columns, this record ${count}. Its surplus cells are empty, but its last column is not, which is empty in most records: a delimiter before it may be surplus. ragged=pad reads the record as it is`,
     column: null,
   };
 }
 
 export function notUtf8(record: Buffer, column: string | null = null): Reason {
-  return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
+  return { code: 'invalid_utf8', message: capitalise(explainNotUtf8(record)), column };
 }
 
 /**

@@ -2,7 +2,7 @@ import { KiB } from '../../base/bytes.ts';
 import { Fault, inputError } from '../../base/errors.ts';
 import { MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
 import { walkPages } from '../../base/pages.ts';
-import { write } from '../../base/sentence.ts';
+import { capitaliseSentence, write } from '../../base/sentence.ts';
 import { shorten } from '../../base/wording.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../../domain/load.ts';
@@ -177,17 +177,17 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
   const { read, unread } = load ?? { read: count, unread: 0 };
   const records =
     unread > 0
-      ? `the first ${read} records were all refused, and the other ${unread} not read`
-      : `all ${read} records were refused`;
-  const all = read === 1 && unread === 0 ? 'the only record was refused' : records;
+      ? `The first ${read} records were all refused, and the other ${unread} not read`
+      : `All ${read} records were refused`;
+  const all = read === 1 && unread === 0 ? 'The only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
   // If the preset does not recognise the record, the reject names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
-  const reason = (isPreset ? null : likely) ?? `the first, in line ${sample.line}: ${sample.message}`;
-  const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
-  return `${all} (${shares.join(', ')}): ${reason}${retry}`;
+  const reason = (isPreset ? null : likely) ?? `The first, in line ${sample.line}: ${sample.message}`;
+  const retry = unread > 0 ? '. To load the others all the same, retry the job' : '';
+  return `${all} (${shares.join(', ')}). ${reason}${retry}`;
 }
 
 function ofNdjson(sample: Reject): string | null {
@@ -195,12 +195,12 @@ function ofNdjson(sample: Reject): string | null {
   const start = text.trimStart();
   switch (sample.code) {
     case 'invalid_json':
-      if (/^[{[]\s*'/.test(start)) return 'names and text stand in single quotes; JSON wants double ones';
+      if (/^[{[]\s*'/.test(start)) return 'Names and texts are in single quotes. JSON needs double quotes';
       return start.startsWith('{')
         ? null
-        : 'the lines are no JSON; if this is CSV, send it with format=csv or as .csv';
+        : 'The lines are not JSON. If this is CSV, send it with format=csv or as .csv';
     case 'not_an_object':
-      return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
+      return 'Each line must be an object such as {"user_id":"a","metadata":{}}';
     case 'missing_id':
       return lacksId(Object.keys(parseObject(text) ?? {}));
     default:
@@ -210,16 +210,16 @@ function ofNdjson(sample: Reject): string | null {
 
 function ofCsv(header: CsvHeader, sample: Reject): string | null {
   if (textOf(sample).trimStart().startsWith('{')) {
-    return 'the lines look like NDJSON; send it with format=ndjson or as .ndjson';
+    return 'The lines look like NDJSON. Send the file with format=ndjson or as .ndjson';
   }
   switch (sample.code) {
     case 'missing_id':
-      return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
+      return `The cell of the id is empty in every record. The columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
     case 'wrong_field_count':
-      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
+      return `The header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}), and no record has as many cells. If the first line is not the header, or the delimiter is another, use the options header and delimiter. ragged=pad fills short records`;
     case 'invalid_quote':
     case 'unclosed_quote':
-      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them; send quote=none if they mean nothing, escape=\\ if a backslash stands before them';
+      return 'The quotes are not those of CSV, where a cell with quotes is quoted as a whole and doubles them. Send quote=none if they mean nothing, or escape=\\ if a backslash precedes them';
     default:
       return ofAnyFormat(sample);
   }
@@ -228,17 +228,17 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
 function ofAnyFormat({ code, raw }: Reject): string | null {
   // After conversion from another encoding, the byte 0xFF marks an invalid character.
   if (code === 'invalid_utf8' && !raw.includes(0xff))
-    return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
+    return 'The file is not in UTF-8. Name its encoding, for example encoding=windows-1252';
   if (code === 'unknown_event_type') {
-    return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
+    return `event_type must be the kind of a record: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
   }
-  return code === 'nul_character' ? 'the file holds zero bytes: is it text, in UTF-8?' : null;
+  return code === 'nul_character' ? 'The file holds zero bytes. Send text in UTF-8' : null;
 }
 
 function lacksId(names: readonly string[]): string {
   // The stored part of a long record may contain no complete name.
-  if (names.length === 0) return 'no record has a user_id or company_id';
-  return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
+  if (names.length === 0) return 'No record has a user_id or company_id';
+  return `No record has a user_id or company_id. The first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }
 
 function example(names: readonly string[]): string {
@@ -264,7 +264,7 @@ function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognis
     header === null
       ? foreignRecord(parseObject(textOf(sample)) ?? {}, recognise)
       : foreignColumns(header.columns, recognise);
-  return foreign && write(foreign.advice);
+  return foreign && write(capitaliseSentence(foreign.advice));
 }
 
 function textOf({ raw }: Reject): string {

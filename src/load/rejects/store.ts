@@ -78,10 +78,10 @@ function* copyText(
 }
 
 const unquoted: { readonly [Code in RejectCode]?: string } = {
-  invalid_json: 'not valid JSON',
-  unknown_event_type: 'the record is of no kind that this job takes',
-  unexpected_event_row: 'the record is of no kind that this job takes',
-  refused_by_database: 'the database refuses the record',
+  invalid_json: 'The text is not valid JSON',
+  unknown_event_type: 'The job does not take records of this kind',
+  unexpected_event_row: 'The job does not take records of this kind',
+  refused_by_database: 'The database refuses the record',
 };
 
 /** Escapes a string. Replaces characters that PostgreSQL cannot store. */

@@ -161,7 +161,7 @@ test('UTF-16 that ends within a character is reported, without another encoding'
   expect(inspection.readAs.encoding).toBe('utf-16le');
   const [cutRecord] = inspection.rejects.items;
   expect(cutRecord).toMatchObject({ line: 3, error_code: 'invalid_utf8' });
-  expect(cutRecord?.message).toMatch(/no character of the file's encoding$/);
+  expect(cutRecord?.message).toMatch(/not a character of the file's encoding$/);
   const raw = Buffer.from(cutRecord?.raw_base64 ?? '', 'base64');
   const sample = {
     row: 1,

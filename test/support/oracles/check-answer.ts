@@ -130,13 +130,32 @@ function checkJson(api: DescribedApi, place: readonly string[], text: string): s
   return [...api.problems(place, value), ...checkMessages(api, value)];
 }
 
+interface Messages {
+  readonly errors?: readonly Problem[];
+  readonly data?: readonly Partial<Refused>[];
+}
+
+interface Refused {
+  readonly message: string;
+  readonly column: string | null;
+}
+
+/** Returns the messages of refusals and of refused records. */
+function messagesOf(body: unknown): Problem[] {
+  const { errors = [], data = [] } = (body ?? {}) as Messages;
+  const records = Array.isArray(data) ? data : [];
+  const refused = records.flatMap(({ message, column }) =>
+    message === undefined ? [] : [{ message, details: column ?? '' }],
+  );
+  return [...errors, ...refused];
+}
+
 /**
- * Checks that each message starts with a capital letter or the name of a field, and does not end
- * with a full stop.
+ * Checks that each message starts with a capital letter or the name of a field, and that it does
+ * not end with a full stop.
  */
 function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
-  const { errors = [] } = body as { readonly errors?: readonly Problem[] };
-  return errors
+  return messagesOf(body)
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
       // A message may start with the name of a property, which may be any text. In a batch, the
