@@ -9,8 +9,8 @@ export const MAX_DELETION_LOSSES = 10;
 const MAX_DELETION_FAILURES = 5;
 
 /**
- * Runs the deletion that is next in its lane. A deletion works in steps, and errors and lost
- * workers are counted since the last step that made progress.
+ * Runs the next deletion in its lane. A deletion works in steps. Errors and lost workers are
+ * counted since the last step that made progress.
  */
 export const deletionJob: TaskKind<DeletionContext> = {
   name: 'deletion',

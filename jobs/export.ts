@@ -9,7 +9,7 @@ export const MAX_EXPORT_FAILURES = 5;
 
 /**
  * Runs an export. Every attempt starts from the beginning, so even transient errors count toward
- * the limit of attempts.
+ * the maximum number of attempts.
  */
 export const exportJob: TaskKind<ExportContext> = {
   name: 'export',

@@ -1,5 +1,5 @@
 /*
- * Kinds of tasks of background jobs. Each kind defines how many errors it tolerates, how long it
+ * Kinds of tasks for background jobs. Each kind defines how many errors it tolerates, how long it
  * pauses after an error, what happens after a final failure, and which function in src/ it calls.
  * `worker.ts` runs the tasks.
  */
@@ -32,7 +32,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Opens the work of the core and of the capabilities. Fault tests pass other `seams`. */
+/** Opens the work of the core and of the capabilities. Fault tests pass different `seams`. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

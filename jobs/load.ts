@@ -6,9 +6,7 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/**
- * Number of lost workers after which the chunk or the `finish` task is assumed to cause the losses.
- */
+/** Number of lost workers after which the chunk or the `finish` task is assumed to be the cause. */
 export const MAX_CHUNK_LOSSES = 10;
 /** Maximum number of attempts for a chunk that fails with errors not known to be transient. */
 const MAX_CHUNK_FAILURES = 5;
@@ -23,7 +21,7 @@ const loadDefaults = {
 
 /**
  * When a load restarts, prepares it so that its chunks can be processed. If the load applies a
- * plan, also checks whether profiles have changed since the plan.
+ * plan, also checks whether profiles have changed since the plan was made.
  */
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 

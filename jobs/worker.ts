@@ -15,12 +15,13 @@ import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /**
- * Time that tasks outside the queue have, when the worker stops, to handle the effects of the last
+ * Time that tasks outside the queue get, when the worker stops, to handle the effects of the last
  * job.
  */
 const runnerGraceMs = 5_000;
 /**
- * Share of SHUTDOWN_MS in which running chunks may finish. Chunks that take longer are released.
+ * Share of SHUTDOWN_MS during which running chunks may finish. Chunks that take longer are
+ * released.
  */
 const deadlineShare = 0.3;
 
@@ -33,12 +34,15 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** Parts of a worker besides the system. Fault tests replace some of them. */
+/** Parts of a worker other than the system. Fault tests replace some of them. */
 export interface WorkerOptions {
   /** Default: the process of a single command. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Runs a task that lost its worker before. Default: the worker runs it in its own process. */
+  /**
+   * Runs a task that has lost several workers. Default: this worker runs the task in its own
+   * process.
+   */
   readonly runAlone?: RunAlone;
 }
 
@@ -111,7 +115,7 @@ function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKin
 }
 
 /**
- * Returns handlers for all jobs of the queue. A queue job only signals that work is due, and the
+ * Returns handlers for all jobs of the queue. A queue job only signals that work is due. Its
  * handler reads the next task from the ledger.
  */
 function taskJobs(

@@ -45,7 +45,7 @@ export interface Capability {
   readonly preflight?: Preflight;
   /** The arguments are the options that loads and exports may have. */
   readonly routes?: (loads: OptionTable, exports: ExportOptions) => Promise<TaggedRoutes>;
-  /** Sections of a file that declares an environment. */
+  /** Section of a file that declares an environment. */
   readonly declares?: () => Promise<DeclaredSection>;
   /** Commands by the word after `sluice`. A word of the core gets a further subcommand. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;

@@ -1,5 +1,6 @@
 /**
- * `sluice completion`. The shell's script calls the program to get the words that may come next.
+ * `sluice completion`. The script for the shell calls the program to get the words that may come
+ * next.
  */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';

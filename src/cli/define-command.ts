@@ -34,13 +34,13 @@ interface CommandSpec<O extends Options, A> {
   readonly json?: true | string;
   /** Treats unknown options as arguments. */
   readonly passesOptions?: true;
-  /** Text before the examples, usually about exit codes. */
+  /** Text shown before the examples, usually about exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
   /**
-   * At most one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
-   * also has the environment of --env.
+   * At most one of these is set. `run` has no session, `inSession` has the database, and
+   * `inEnvironment` also has the environment given by --env.
    */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
@@ -133,7 +133,7 @@ export function flag(flags: string, description: string): OptionOf<boolean> {
   return optionOf(option.negate ? option : option.default(false));
 }
 
-/** Hides an option that is only for sluice's own processes. */
+/** Hides an option that is meant only for sluice's own processes. */
 export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }
@@ -149,8 +149,8 @@ export function text<F extends string | undefined = undefined>(
 type Parse<T> = (text: string, earlier: T) => T;
 
 /**
- * Defines an option with a value. `parse` throws InvalidArgumentError. If the option is repeated,
- * `earlier` is its value so far.
+ * Defines an option with a value. `parse` may throw InvalidArgumentError. If the option is
+ * repeated, `earlier` is its value so far.
  */
 export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
@@ -197,7 +197,8 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * Returns a parser of ids. Text that cannot be an id is refused without a query. @throws UsageError
+ * Returns a parser for ids. Text that cannot be an id is refused without a query. @throws
+ * UsageError
  */
 export function parseIdOf(what: string, list: string): (text: string) => string {
   return (text) => {

@@ -21,18 +21,18 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** Returns the exit code for the state of a job, which may still be running. */
+/** Returns the exit code for the state of a job that may still be running. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
-/** A wrong command line. The message contains the correct one. */
+/** A wrong command line. The message states the correct one. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A failure that the message explains completely, so that no stack is needed. */
+/** A failure that the message explains completely, so no stack is needed. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -40,7 +40,7 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** True if the stack may help. It is shown at LOG_LEVEL=debug. */
+  /** True if the stack may help. The stack is then shown at LOG_LEVEL=debug. */
   readonly unforeseen: boolean;
 }
 
@@ -88,7 +88,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const advice = adviceByCode[code] ?? explainConnection(error)?.advice;
   if (advice !== undefined) return failed(advice);
   if (isTransient(error)) {
-    // If a server or pooler responded, its message contains the reason.
+    // If a server or pooler responded, its message states the reason.
     const reason = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${reason}. Is its server still running? Then try again.`);
   }
@@ -110,7 +110,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** Returns the code of an error, or of the first error in an AggregateError. */
+/** Returns the code of an error. For an AggregateError, returns the code of its first error. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

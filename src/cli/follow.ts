@@ -12,18 +12,20 @@ export interface Followed {
 
 /** Pauses are short at first, because many jobs are small. */
 const pollMs = growing(20, 200, 1.3);
-/** Maximum time for the database to come back, for example after a restart. */
+/** Maximum time to wait for the database to come back, for example after a restart. */
 const outageMs = 60_000;
 
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
   readonly whenGone?: string;
-  /** Default: a pause that grows. */
+  /** Default: a growing pause. */
   readonly everyMs?: Pause | undefined;
 }
 
-/** Polls until the job has ended, is held, or the signal is aborted. Returns the last state. */
+/**
+ * Polls until the job has ended, the job is held, or the signal is aborted. Returns the last state.
+ */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
@@ -54,8 +56,8 @@ const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
 /**
- * Shows progress as a moving bar. In a log, prints a line every few seconds instead. If `quiet`,
- * shows nothing.
+ * Shows progress as a moving bar, or in a log as a line every few seconds. If `quiet`, shows
+ * nothing.
  */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
@@ -80,7 +82,8 @@ function movingBar(name: string): Progress {
       const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
       const bar = '█'.repeat(Math.floor(BAR_CHARS * (share ?? 0))).padEnd(BAR_CHARS, '░');
       erase();
-      // The line is cut to the width of the terminal, because a wrapped line could not be erased.
+      // The line is truncated to the width of the terminal, because a wrapped line could not be
+      // erased.
       stderr.write(`${short} ${bar} ${percent} ${text()}`.slice(0, stderr.columns - 1));
     },
     end: () => (drawnAt === Number.NEGATIVE_INFINITY ? undefined : erase()),

@@ -12,12 +12,13 @@ export interface Input {
   /** `null` for standard input. */
   readonly path: string | null;
   readonly name: string;
-  /** `null` if the length is unknown until the end. */
+  /** `null` if the length is unknown until everything has been read. */
   readonly bytes: number | null;
 }
 
 /**
- * Finds the input files in the order of the arguments. The files that match a pattern are sorted.
+ * Finds the input files, in the order of the arguments. Files that match the same pattern are
+ * sorted.
  * @throws UsageError
  */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
@@ -26,7 +27,7 @@ export async function findInputs(names: readonly string[]): Promise<Input[]> {
   const inputs: Input[] = [];
   for (const name of names) inputs.push(...(await findNamed(name)));
   const paths = new Set<string | null>();
-  // A file that is named twice is loaded only once.
+  // A file that is given twice is loaded only once.
   return inputs.filter(({ path }) => !paths.has(path) && paths.add(path));
 }
 
@@ -57,7 +58,7 @@ type Reading<T> = RefusedFile & { readonly value: T | null };
 
 /**
  * Reads a file, or standard input for `-`. If the content has problems, throws UsageError. With
- * --json, prints them as JSON instead and returns `null`.
+ * --json, prints the problems as JSON instead and returns `null`.
  */
 export async function readOperatorFile<T>(
   name: string,
@@ -72,7 +73,7 @@ export async function readOperatorFile<T>(
   return null;
 }
 
-/** @throws UsageError that ends with `consequence` if the file is unreadable or wrong */
+/** @throws UsageError that ends with `consequence` if the file is unreadable or invalid */
 export async function readValidFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -102,7 +103,7 @@ export function explainProblems(
 
 /**
  * Reads a file, or standard input for `-`. Stops reading once there are more than `most` bytes.
- * @throws UsageError
+ * @throws UsageError, including when the file is too large
  */
 export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);

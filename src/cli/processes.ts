@@ -23,10 +23,13 @@ export interface StopRequest {
   onSecond: (() => void) | null;
 }
 
-/** The terminal sends Ctrl-C to both npm and this process, and npm repeats it within this time. */
+/**
+ * The terminal sends Ctrl-C to both npm and this process, and npm passes it on again within this
+ * time.
+ */
 const echoMs = 500;
 
-/** Requests a graceful stop at the first signal, and ends the process at the second one. */
+/** Requests a graceful stop at the first signal, and ends the process at the second. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;
@@ -61,7 +64,7 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
 }
 
 /**
- * Returns true if npm started this process. Only processes that we start ourselves have a channel
+ * Returns true if npm started this process. Only processes started by sluice itself have a channel
  * to their parent.
  */
 function isRunByNpm(): boolean {
@@ -71,7 +74,10 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** Environment of the workers. It contains secrets, which would be visible on a command line. */
+  /**
+   * Environment variables of the workers. They contain secrets, which would be visible on a command
+   * line.
+   */
   readonly processEnv: ProcessEnv;
   readonly args?: readonly string[];
   readonly log: Logger;
@@ -102,7 +108,7 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** Returns the environment for workers, with this configuration and database. */
+/** Returns the environment variables for workers, based on this configuration and database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
@@ -121,11 +127,15 @@ interface Place {
 }
 
 const pauseMs = growing(100, 15_000);
-/** Minimum age of a healthy worker. If a healthy worker ends, it is restarted without a pause. */
+/**
+ * Age from which a worker counts as healthy. A healthy worker that ends is restarted without a
+ * pause.
+ */
 const healthyMs = 30_000;
 
 /**
- * Restarts a worker whenever it ends. While workers end early, the pause before a restart doubles.
+ * Restarts a worker each time it ends. As long as workers end early, the pause before a restart
+ * doubles.
  */
 function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
@@ -140,7 +150,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     try {
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
-      // If memory is lacking, `fork` throws. Most other errors are events.
+      // If memory is lacking, `fork` throws. Most other errors are reported as events.
       again(messageOf(error), 0);
       return;
     }
@@ -180,7 +190,8 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
 }
 
 /**
- * Time in which a worker without a parent must stop. Its embedded database ends with the parent.
+ * Time within which a worker without a parent must stop. Its embedded database ends with the
+ * parent.
  */
 const orphanMs = 3_000;
 
@@ -190,7 +201,8 @@ export function isForked(): boolean {
 }
 
 /**
- * Stops this process when its parent ends, even by kill -9, because that closes the IPC channel.
+ * Stops this process when its parent ends, even by kill -9, because the end of the parent closes
+ * the IPC channel.
  */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
@@ -201,7 +213,7 @@ export function followParent(stop: StopRequest, log: Logger): void {
     setTimeout(() => process.exit(1), orphanMs).unref();
   };
   process.once('disconnect', leave);
-  // The channel may have closed while modules were loading.
+  // The channel may already have closed while modules were loading.
   if (process.connected === false) leave();
 }
 
@@ -222,7 +234,7 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** Starts a child process. Its IPC channel closes when this process ends. */
+/** Starts a child process, whose IPC channel closes when this process ends. */
 function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
   return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
@@ -234,20 +246,23 @@ function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // There is also an error event if a signal cannot be sent. If the child has no pid, it did
-      // not start.
+      // An error event is also emitted if a signal cannot be sent. A child without a pid did not
+      // start.
       if (child.pid === undefined) resolve(error.message);
     });
   });
 }
 
 // Data may make our code loop forever. Signals and deadlines in the same thread cannot interrupt
-// that. Therefore another thread watches the event loop and ends the process, whose leases then
-// lapse. The threads of a process pause together, so a paused process or a sleeping machine does
-// not count as a loop.
+// such a loop. Therefore, another thread watches the event loop and ends the process, whose leases
+// then lapse. All threads of a process pause together, so a paused process or a sleeping machine
+// does not count as a loop.
 const ticks = 20;
 
-/** The thread's source is a string, because bundle, build and tsx have different files. */
+/**
+ * The thread's source is a string, because its file would be different in the bundle, in the build
+ * and with tsx.
+ */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');
@@ -267,8 +282,8 @@ setInterval(() => {
 `;
 
 /**
- * Ends this process if its event loop makes no progress for `silentMs`. Does not keep the process
- * alive.
+ * Ends this process if its event loop makes no progress for `silentMs`. The watchdog does not keep
+ * the process alive.
  */
 export function startWatchdog(name: string, silentMs: number): void {
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));

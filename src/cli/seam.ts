@@ -7,10 +7,13 @@ import type { Database } from '../postgres/database.ts';
 
 /**
  * A part of an environment that a file declares, such as its definitions. The section checks its
- * member of the file, compares it with what is stored, and stores it.
+ * member of the file, compares that member with what is stored, and stores it.
  */
 export interface DeclaredSection<S extends TSchema = TSchema> {
-  /** Name of the member. It has the form of the file that the section's own command takes. */
+  /**
+   * Name of the member. The member has the same format as the file that the section's own command
+   * accepts.
+   */
   readonly name: string;
   /**
    * Returns the reader of the member. The reader reports every problem that can be found without a
@@ -18,8 +21,8 @@ export interface DeclaredSection<S extends TSchema = TSchema> {
    */
   reader(of: Declaration): Promise<OperatorFile<S>>;
   /**
-   * Compares the member with what is stored, and writes nothing. Call it in the transaction of
-   * `write`, after `lockEnvironment`. Throws an error for people if the changes are not allowed.
+   * Compares the member with what is stored, without writing anything. Call it in the transaction
+   * of `write`, after `lockEnvironment`. Throws an error for people if the changes are not allowed.
    */
   plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
 }
@@ -32,18 +35,18 @@ export interface Declaration {
   readonly optionTable: OptionTable;
 }
 
-/** Id of an environment that does not exist yet. Nothing is stored for it. */
+/** Id of an environment that does not exist yet, for which nothing is stored. */
 export const NO_ENVIRONMENT = 0;
 
 export interface PlanOptions {
-  /** True if items that the member lacks are removed. */
+  /** True if stored items that are missing from the member are removed. */
   readonly prune: boolean;
 }
 
 export interface SectionPlan {
-  /** In the order in which people read them. Contains no secret. */
+  /** Changes in the order in which people read them, without secrets. */
   readonly changes: readonly ItemChange[];
-  /** Makes the changes. */
+  /** Writes the changes. */
   write(): Promise<void>;
   /** Called after the commit, if there were changes. */
   readonly afterCommit?: (db: Database) => Promise<void>;
@@ -53,11 +56,11 @@ export interface ItemChange {
   readonly action: 'add' | 'change' | 'remove';
   /** Name of the item within its section. */
   readonly item: string;
-  /** Fields of a change. Empty for other actions. */
+  /** Fields that have changed. Empty unless the action is a change. */
   readonly fields: readonly FieldChange[];
 }
 
-/** Forgets the type of the member, so that sections of all types can be in one list. */
+/** Erases the type of the member, so that sections of all types can be in the same list. */
 export function defineSection<S extends TSchema>(section: DeclaredSection<S>): DeclaredSection {
   return section as unknown as DeclaredSection;
 }

@@ -41,7 +41,10 @@ export interface SessionOptions {
  */
 const poolSize = 4;
 
-/** Runs `work` with the system. Uses a server that is running, or starts one for this command. */
+/**
+ * Runs `work` with the system. Uses a database server that is running, or starts one for this
+ * command.
+ */
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
@@ -103,15 +106,15 @@ const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
 /**
- * Uses a server that is running. If a server is starting or stopping, waits for it. Otherwise
- * starts one.
+ * Uses a database server that is running. If a server is starting or stopping, waits for it.
+ * Otherwise, starts one.
  */
 export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isPassing: embeddedPostgres.isInUse };
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
-/** Returns the URL of a running database. Does not start one. @throws CommandFailed */
+/** Returns the URL of a running database, without starting one. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);
@@ -122,7 +125,8 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
 }
 
 /**
- * Refuses to create a new, empty database, because the command's output would then be misleading.
+ * Refuses to create a new, empty database, because the output of the command would then be
+ * misleading.
  * @throws UsageError
  */
 export async function requireData(config: DatabaseConfig): Promise<void> {
@@ -141,10 +145,13 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Name of this command's connections, by which other commands recognise it. */
+/** Name of this command's connections, which other commands recognise. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/** Waits until no other command uses the embedded server, because it stops with this command. */
+/**
+ * Waits until no other command uses the embedded server, because that server stops with this
+ * command.
+ */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   let isAnnounced = false;
   await pollUntil({ everyMs: othersPollMs }, async () => {

@@ -17,33 +17,37 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Names of those variables in `processEnv` that come from .env. */
+  /** Names of the variables in `processEnv` that come from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
   /** Script that our child processes run. */
   readonly entry: string;
-  /** Opens the system. Its code is loaded on demand, because some commands do not need it. */
+  /**
+   * Opens the system. The code for this is loaded on demand, because some commands do not need it.
+   */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Finds an environment. If `default` is missing, creates it. @throws UsageError */
+  /** Finds an environment. Creates `default` if it is missing. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;
-  /** Loads the sections of a file that declares an environment, in the order of their use. */
+  /**
+   * Loads the sections of a file that declares an environment, in the order in which they are used.
+   */
   readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
 }
 
 export interface Settings {
   readonly config: Config;
-  /** Environment for child processes. It contains the flags as variables. */
+  /** Environment variables for child processes, including flags as variables. */
   readonly processEnv: ProcessEnv;
   /** Creates the log of a service. */
   readonly serviceLog: (role: string) => Logger;
-  /** Creates the log of a command. By default it contains only errors. */
+  /** Creates the log of a command. By default, that log contains only errors. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Names of settings. The keys are the names that commander gives to their flags. */
+/** Names of settings, by the names that commander gives to their flags. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -75,7 +79,10 @@ export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
-/** Reads the settings. `own` takes precedence over flags and variables. @throws ConfigError */
+/**
+ * Reads the settings. `own` takes precedence over flags and environment variables. @throws
+ * ConfigError
+ */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
@@ -95,14 +102,14 @@ export function readSettings(cli: Names, command: Command, own: ProcessEnv = {})
   };
 }
 
-/** Sets variables, and removes their `NAME_FILE` variables. */
+/** Sets variables, and removes the corresponding `NAME_FILE` variables. */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
 /**
- * Writes each warning of the console to the log, but only once. BullMQ repeats a warning for each
+ * Writes each warning from the console to the log only once. BullMQ repeats a warning for each
  * connection to Redis.
  */
 export function logConsole(log: Logger): void {
@@ -120,7 +127,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** Lists names that are probably misspelt settings, with the correct names. */
+/** Lists names that are probably misspelt settings, together with the correct names. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));

@@ -11,11 +11,9 @@ export interface Terminal {
   json(value: unknown): void;
   /** Styles the text if the terminal supports it. */
   style(style: Parameters<typeof styleText>[0], text: string): string;
-  /** True if standard error is a terminal whose lines can be rewritten. */
+  /** True if standard error is a terminal in which lines can be rewritten. */
   readonly live: boolean;
-  /**
-   * True if the reader has closed the pipe (as `| head` does), so that no more output is needed.
-   */
+  /** True if the reader has closed the pipe (as `| head` does), so no more output is needed. */
   readonly closed: boolean;
 }
 
@@ -63,7 +61,7 @@ export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Cuts text to a length. Replaces control characters, because they would move the cursor. */
+/** Truncates text to a length. Replaces control characters, because they would move the cursor. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => replacements[c] ?? '�');
@@ -112,7 +110,7 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints records as JSON or as a table. Prints `none` if the list is empty. */
+/** Prints records as JSON or as a table. Prints `none` if there are no records. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],
@@ -134,7 +132,7 @@ export function printDone({ terminal, json }: Output, record: unknown, sentence:
 }
 
 /**
- * Prints a record as JSON. Otherwise prints its fields as lines, and its lists of records as
+ * Prints a record as JSON. Otherwise, prints its fields as lines, and its lists of records as
  * tables.
  */
 export function printRecord({ terminal, json }: Output, record: object): void {
@@ -179,7 +177,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Names of fields that contain sentences. They are not cut. */
+/** Names of fields that contain sentences. Sentences are not truncated. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 

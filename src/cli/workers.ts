@@ -9,7 +9,7 @@ const checkMs = 3_000;
 
 export interface Workers {
   /**
-   * `running`: workers of `sluice start` or `sluice work`. `own`: workers that this command starts.
+   * `running`: workers of `sluice start` or `sluice work`. `own`: workers started by this command.
    */
   readonly whose: 'own' | 'running';
 }
@@ -19,13 +19,13 @@ interface WorkersOptions {
   readonly stop: StopRequest;
   /** Maximum number of tasks at the same time, and therefore of worker processes. */
   readonly tasks?: number | undefined;
-  /** Milliseconds before workers are started. This process may finish the work before that. */
+  /** Milliseconds before workers are started. This process may have finished the work by then. */
   readonly afterMs?: number;
 }
 
 /**
  * Runs `work` while workers run. Afterwards, stops the workers that it has started. At a second
- * Ctrl-C, kills them.
+ * Ctrl-C, kills these workers.
  */
 export async function withWorkers<T>(
   session: Session,
@@ -42,14 +42,14 @@ export async function withWorkers<T>(
 }
 
 /**
- * Starts workers. If other workers are running, watches those, and starts workers when they have
- * ended.
+ * Starts workers. If other workers are already running, watches those, and starts workers once they
+ * have ended.
  */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // Without this check, the command would wait without a message.
+  // Without this check, the command would wait without any message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -69,8 +69,8 @@ async function provideWorkers(
       log,
     });
   };
-  // If this command has started the database, existing rows of workers are left over from earlier
-  // ones.
+  // If this command has started the database, any rows of workers were left behind by earlier
+  // workers.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();

@@ -1,7 +1,7 @@
 /*
  * The console: the web page of sluice. The server sends the page and the files that `npm run build`
- * creates from `client/`. Each file name contains a hash of the content, so browsers keep the file
- * forever. The page loads nothing from other sites, and has no inline script or style.
+ * creates from `client/`. Each file name contains a hash of the content, so browsers may keep the
+ * file forever. The page loads nothing from other sites, and has no inline script or style.
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -12,7 +12,7 @@ export interface ConsoleManifest {
   readonly script: string;
   readonly style: string;
   readonly icon: string;
-  /** Files that the script imports at its start. */
+  /** Files that the script imports when it starts. */
   readonly preload: readonly string[];
   readonly files: readonly string[];
 }
@@ -35,7 +35,9 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/** Reads all built files, which are few and small. Returns `null` if the console was not built. */
+/**
+ * Reads all built files, which are few and small. Returns `null` if the console has not been built.
+ */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {

@@ -9,7 +9,7 @@ const header = (type: 'string' | 'integer', description: string, rule: object = 
   schema: { type, ...(type === 'integer' && { minimum: 0 }), ...rule },
 });
 
-/** Headers of responses, under the names that route schemas use. */
+/** Response headers, under the names that route schemas use. */
 export const answerHeaders = {
   'x-request-id': header(
     'string',
@@ -84,8 +84,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Key for the name of a response in the API document. Refusals that have the same single code share
- * a component under this name.
+ * Key for the name of a response in the API document. Refusals with the same single code share a
+ * component under this name.
  */
 export const responseName = Symbol('responseName');
 
@@ -118,8 +118,8 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
 const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
 
 /**
- * Restricts the error record to the error codes of a route. Tests detect codes that a route does
- * not declare.
+ * Restricts the error record to the error codes of a route. This lets tests detect codes that a
+ * route does not declare.
  */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
@@ -150,7 +150,7 @@ const texts: Readonly<Record<string, string>> = {
   uuid: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
 };
 
-/** Builds an example from the examples in a schema's parts. Tests validate all examples. */
+/** Builds an example from the examples in the parts of a schema. Tests validate all examples. */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
   const of = (part: Described) => exampleOf(part, schemas);

@@ -225,8 +225,8 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
 }
 
 /**
- * Moves the examples of a response to their place, as the plugin does for requests. For JSON, adds
- * an example if there is none.
+ * Moves the examples of a response to the right place, as the plugin does for requests. For JSON,
+ * adds an example if there is none.
  */
 function withExample(
   type: string,
@@ -260,7 +260,7 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
 
 /**
  * The OpenAPI document as JSON, which is also valid YAML. It is created only once, because anybody
- * may request it.
+ * may request it repeatedly.
  */
 export class DocumentText {
   readonly #app: FastifyInstance;
@@ -284,7 +284,7 @@ export class DocumentText {
   }
 }
 
-/** Collects the schemas of all routes that are added later, for `app.swagger()`. */
+/** Collects the schemas of all routes that are added after this call, for `app.swagger()`. */
 export function addApiDocument(
   app: FastifyInstance,
   components: readonly object[],
@@ -297,7 +297,8 @@ export function addApiDocument(
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
     // The scope is not part of `security`, because a hook checks it. OpenAPI 3.1 allows roles for
-    // all schemes, but tools know them only for OAuth. Therefore the description names the scope.
+    // all schemes, but tools only support them for OAuth. Therefore, the description names the
+    // scope.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
@@ -318,8 +319,9 @@ export function addApiDocument(
 }
 
 /**
- * Allows only content from this server. The plugin's own policy would make browsers load scripts
- * over https, which a plain HTTP server does not offer. The page has inline styles.
+ * Allows only content from this server. With the plugin's own policy, browsers would load scripts
+ * over https, which a plain HTTP server does not offer. Inline styles are allowed, because the page
+ * has some.
  */
 const contentSecurityPolicy = {
   'default-src': "'self'",
@@ -338,7 +340,7 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // Without this, the package would create the text again for each request.
+      // Without this hook, the package would create the text again for each request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

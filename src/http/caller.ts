@@ -14,12 +14,13 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /**
-     * Scope that the route requires. `any` accepts every key. All routes that use data have one.
+     * Scope that the route requires. `any` accepts every key. Every route that uses data requires a
+     * scope.
      */
     scope?: NeededScope;
     /**
-     * Accepts a key that was valid a second ago without checking it again, because these routes
-     * have many calls.
+     * Accepts a key that was valid a second ago without checking it again, because these routes get
+     * many calls.
      */
     trustsKnownKeys?: true;
     /**
@@ -27,7 +28,7 @@ declare module 'fastify' {
      * `admitKey`.
      */
     keyInBody?: true;
-    /** Refuses browser keys, although the route accepts records. */
+    /** Refuses browser keys even if the route accepts records. */
     notOfPages?: true;
   }
   interface FastifyInstance {
@@ -36,9 +37,7 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Returns the environment of the caller. The request must not use data of any other environment.
- */
+/** Returns the caller's environment. The request must not use data of any other environment. */
 export function callerEnvironment(request: FastifyRequest): Environment {
   return callerOf(request).environment;
 }

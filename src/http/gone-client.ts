@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-// A client may leave during the key look-up. Fastify continues such a request, and its closed
-// connection emits no more events. Therefore these functions first check whether the connection is
+// A client may disconnect during the key look-up. Fastify continues such a request, and its closed
+// connection emits no more events. Therefore, these functions first check whether the connection is
 // closed, and then listen.
 
 /** Returns a signal that is aborted if the connection ends before the whole body has arrived. */
@@ -18,8 +18,9 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Calls `fn` when the client has received its response or has left. Also watches the socket,
- * because a response that waits behind others is not closed with its connection.
+ * Calls `fn` when the client has received its response or has disconnected. Also watches the
+ * socket, because a response that waits behind other responses gets no event when the connection
+ * closes.
  */
 function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
@@ -43,7 +44,8 @@ export function abortWhenClosed(reply: FastifyReply): AbortController {
 }
 
 /**
- * Error for a client that left before its response. It does not count as a failure of the service.
+ * Error for a client that disconnected before its response. It does not count as a failure of the
+ * service.
  */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');

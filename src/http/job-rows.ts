@@ -8,7 +8,7 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-// Sends the records of a job as a page of JSON, or all of them as a file. The `Accept` header
+// Sends a job's records, either as a page of JSON or all of them as a file. The `Accept` header
 // decides.
 
 const formats = {
@@ -40,7 +40,7 @@ type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'prepared'>;
 interface RowsFile {
   readonly name: string;
   /**
-   * Returns the normalized ID of the job.
+   * Returns the job with its normalized ID.
    * @throws InputError `not_found`, as do all functions here
    */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
@@ -50,7 +50,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** Returns a summary that is sent instead of rows, or `null` to send rows. */
+  /** Returns a summary to send instead of rows. `null` to send rows. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
@@ -66,7 +66,7 @@ interface ListedRows {
 }
 
 /**
- * Maximum number of pieces of files that are read at a time, so that connections remain for loads.
+ * Maximum number of file pieces that are read at a time, so that connections remain free for loads.
  */
 const piecesAtATime = 2;
 
@@ -92,9 +92,9 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
-    // If no offered format is acceptable, the response is JSON.
+    // If the client accepts none of the formats, the response is JSON.
     const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
-    // A file contains all rows, and not only one page.
+    // A file contains all rows, not only a page of them.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
@@ -131,7 +131,7 @@ function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] 
 }
 
 /**
- * Returns the rows that fit into a page, and the position of the last one. That position is `null`
+ * Returns the rows that fit into a page, and the position of the last row. That position is `null`
  * on the last page.
  */
 function takeFitting({ rows, more }: ListedRows): {

@@ -24,7 +24,7 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/** Creates a kind of cursor. A cursor is the text of a place, in Base64. */
+/** Creates a kind of cursor. A cursor is a place as text, encoded in Base64. */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {
@@ -45,7 +45,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The place is the last ID that the previous page has read. */
+/** The place is the last ID on the previous page. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -57,7 +57,7 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    // If there is no id, the page begins before the instant.
+    // Without an id, the page begins before the instant.
     const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },
@@ -91,7 +91,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Offset for pages of a fixed size. If pages may be shorter, an offset would skip items. */
+/** Offset, for pages of a fixed size. If pages may be shorter, an offset would skip items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -115,8 +115,8 @@ export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns the base URL for links: PUBLIC_URL, or the requested host if it is plain, or the local
- * address. If a client forges the header, only the links in its own response change.
+ * Returns the base URL for links: PUBLIC_URL, the requested host if it is plain, or the local
+ * address. A client that forges the header only changes the links in its own response.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
@@ -154,7 +154,7 @@ interface PageCall {
 
 function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
-  // A path that begins with two slashes would be read as a host.
+  // A path that begins with two slashes would be interpreted as a host.
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
   url.searchParams.delete('offset');
   url.searchParams.set('cursor', cursor);
@@ -169,7 +169,10 @@ export function linkJobs(
   linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-/** Sends a page. Items that are JSON text are sent unchanged, because parsing could lose digits. */
+/**
+ * Sends a page. Items that are JSON text are sent unchanged, because parsing them could lose
+ * digits.
+ */
 export function sendEnvelope(
   call: PageCall,
   items: readonly (object | { readonly json: string })[],

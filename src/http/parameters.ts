@@ -49,7 +49,10 @@ export function idParameter<const Name extends string>(name: Name, what: string,
   );
 }
 
-/** Path parameter. If its text is refused, the response is 404, because nothing has such a name. */
+/**
+ * Path parameter. If its text is refused, the response is 404, because nothing can have such a
+ * name.
+ */
 export function pathParameter<const Name extends string, T extends TSchema>(
   name: Name,
   schema: T,
@@ -149,7 +152,7 @@ export const conditionHeaders = {
   ),
 };
 
-/** Headers of requests with a body. The encoding is checked where the body is read. */
+/** Headers of requests with a body. The encoding is checked by the code that reads the body. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -176,7 +179,9 @@ export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Returns true if clients send this media type by default. It then does not describe the body. */
+/**
+ * Returns true if clients send this media type by default, so that it says nothing about the body.
+ */
 export function isDefaultType(mediaType: string): boolean {
   return defaultTypes.has(mediaType);
 }
@@ -196,9 +201,7 @@ export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/**
- * Returns the Idempotency-Key and a digest of route and body, or `null` if the header is missing.
- */
+/** Returns the Idempotency-Key and a digest of route and body. `null` if the header is missing. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;
@@ -206,7 +209,7 @@ export function readIdempotency(request: FastifyRequest, body: Buffer): Idempote
   return { key, digest };
 }
 
-/** Returns true if `If-None-Match` names this version. */
+/** Returns true if `If-None-Match` contains this version. */
 export function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

@@ -1,7 +1,7 @@
 export const consolePath = '/console';
 
 /**
- * Returns the path in the form that routes have: without a query, doubled slashes or a trailing
+ * Returns the path as it is written in routes: without a query, doubled slashes or a trailing
  * slash.
  */
 export function pathOf(url: string): string {
@@ -10,8 +10,8 @@ export function pathOf(url: string): string {
 }
 
 /**
- * Returns a regular expression for the paths of a route. Parameters may have patterns, as in
- * `/v1/:call(^(page|p)$)`.
+ * Returns a regular expression for the paths that a route matches. Parameters may have patterns, as
+ * in `/v1/:call(^(page|p)$)`.
  */
 export function formOf(route: string): RegExp {
   const path = pathOf(route)

@@ -1,5 +1,6 @@
 // A route declares its method and path, callers, input, response and work. `route` creates the
-// schema and the handler. The handler checks the caller, reads the body and calls `handle`.
+// schema and the handler from this declaration. The handler checks the caller, reads the body and
+// calls `handle`.
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -22,8 +23,8 @@ import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
 /**
- * Decides which parser reads the body (`app.ts`). `raw`: none. `form`: multipart forms. `json`,
- * `batch` and `deletion`: JSON with different size limits. `sdk`: a batch or a form.
+ * Decides which parser reads the body (`app.ts`). `raw`: no parser. `form`: multipart forms.
+ * `json`, `batch` and `deletion`: JSON with different size limits. `sdk`: a batch or a form.
  */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
@@ -40,7 +41,7 @@ export interface Server {
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly system: System;
   readonly server: Server;
-  /** Value that the route's `prepare` returned. */
+  /** Value returned by the route's `prepare`. */
   readonly prepared: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -66,12 +67,12 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly summary: string;
   readonly description: string;
   /**
-   * Scope that the key must have. `admin` requires the session of an administrator, and `open`
-   * requires no key.
+   * Scope that the key must have. `admin` requires an administrator's session, and `open` requires
+   * no key.
    */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** Other authorization that an open route requires. */
+  /** Other authorization required by an open route. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;
@@ -86,12 +87,12 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
-    /** Schema of a JSON response. If `content` is missing too, the response is empty. */
+    /** Schema of a JSON response. If `content` is also missing, the response is empty. */
     readonly schema?: A;
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** Error codes in addition to those that follow from the other options. */
+  /** Error codes in addition to those implied by the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
@@ -109,7 +110,7 @@ const ofKey = [
 ] as const;
 
 /**
- * Returns the error codes of a route. For each status, the first code is the example in the
+ * Returns the error codes of a route. The first code for each status is the example in the
  * document.
  */
 function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
@@ -167,7 +168,7 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
 
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    /** Called once to create values that all calls share. */
+    /** Called once, to create values that all calls share. */
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
@@ -207,8 +208,8 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
 }
 
 /**
- * Creates a route whose handler sends the response itself, which saves the microseconds of a
- * promise.
+ * Creates a route whose handler sends the response itself, which saves the microseconds that a
+ * promise costs.
  */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,

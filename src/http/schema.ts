@@ -13,7 +13,7 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** Components that the imported `api.ts` files have declared. */
+/** Components declared by the `api.ts` files that have been imported. */
 export const components: readonly TSchema[] = declared;
 
 /** Declares a component of the API document. Other schemas refer to it by `ref`. */
@@ -62,7 +62,10 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** Schema of an object that needs no description, because its list or record has one. */
+/**
+ * Schema of an object that needs no description, because the list or record that contains it has
+ * one.
+ */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -122,7 +125,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Also allows null. The type becomes a list of types, which tools show best. */
+/** Also allows null. The type becomes a list of types, which is what tools display best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);
@@ -147,7 +150,7 @@ export function exampleText(description: string, name: string, summary: string, 
   return withExamples(text(description), { [name]: { summary, value } });
 }
 
-/** Schema of a page of a list. `more` contains further metadata. */
+/** Schema of one page of a list. `more` contains further metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
   of: T,

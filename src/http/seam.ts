@@ -2,7 +2,7 @@ import type { Tag } from './api-document.ts';
 import type { Route } from './route.ts';
 
 /**
- * Routes of a capability, by chapter of the API document. In each chapter, they follow those of the
- * core.
+ * Routes of a capability, by chapter of the API document. Within each chapter, they follow the
+ * core's routes.
  */
 export type TaggedRoutes = Readonly<Partial<Record<Tag, readonly Route[]>>>;

@@ -11,25 +11,28 @@ import { RecordsRefused, refused } from './records.ts';
 const MAX_WINDOW_RECORDS = 500;
 /** Maximum size of one statement of the window. */
 const MAX_WINDOW_BYTES = 4 * MiB;
-/** Maximum number of records that wait for a statement. Further records are refused temporarily. */
+/** Maximum number of records waiting for a statement. Further records are refused temporarily. */
 const MAX_WAITING_RECORDS = 20_000;
-/** Maximum size of the records that wait for a statement. */
+/** Maximum size of the records waiting for a statement. */
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
-  /** Writes all records in order, or none. Resolves after the commit. */
+  /** Writes all records in order, or none of them. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /** Number of concurrent statements. If it is one, records take effect in the order of arrival. */
+  /**
+   * Number of concurrent statements. With a single statement, records take effect in the order of
+   * arrival.
+   */
   readonly inFlight: number;
   /**
    * Number of waiting records at which another statement starts while one is running. Default: 1.
    */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
-  /** Longest time until the caller gets a result, in milliseconds. */
+  /** Maximum time until the caller gets a result, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** With every window, reports how the number of waiting records has changed. */
+  /** Called for every window, with the change in the number of waiting records. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -40,7 +43,7 @@ export interface Sized {
 
 interface Waiting<T> {
   readonly record: T;
-  /** Time on the clock of `performance.now()`. */
+  /** Time by the clock of `performance.now()`. */
   readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -48,9 +51,9 @@ interface Waiting<T> {
 
 /**
  * Combines records that arrive together into one statement and one commit. If no statement is
- * running, a record waits only for other records of the same event loop turn. Otherwise it waits
- * until a statement ends. A single caller gets the latency of one insert, and many records cost
- * less each.
+ * running, a record waits only for other records in the same turn of the event loop. Otherwise, it
+ * waits until a statement ends. A single caller gets the latency of one insert, and many records
+ * cost less each.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -68,9 +71,8 @@ export class CommitWindow<T extends Sized> {
 
   /**
    * Resolves when the record is committed.
-   *
-   * @throws TransientError if too many records wait, or if the database is unavailable or late (the
-   * record may still be committed). InputError if the database refuses the record
+   * @throws TransientError if too many records are waiting, or if the database is unavailable or
+   * late (the record may still be committed). InputError if the database refuses the record
    */
   submit(record: T): Promise<void> {
     if (
@@ -135,8 +137,8 @@ export class CommitWindow<T extends Sized> {
   }
 
   /**
-   * Rejects callers that have waited too long for the database. The statement still counts as
-   * running because it may still commit.
+   * Rejects callers that have waited too long for the database. Their statement still counts as
+   * running, because it may still commit.
    */
   #giveUp(): void {
     const deadline = performance.now() - this.#deadlineMs;

@@ -7,14 +7,14 @@ export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
   /**
-   * True if the caller gave the event's id. Then an event of the user with this id is stored only
-   * once.
+   * True if the caller gave the event an id. For each user, an event with that id is then stored
+   * only once.
    */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;
   readonly userId: string;
-  /** `null` for the company of the user, '' for no company. */
+  /** `null` to use the user's company, '' for no company. */
   readonly companyId: string | null;
   readonly insertedAt: string | null;
   readonly metadata: string;
@@ -23,7 +23,7 @@ export interface EventRow {
 const insertEvents = readQuery('insert-events');
 const insertEventsOnce = readQuery('insert-events-once');
 
-/** Adds all events or none. Skips events that were added before. */
+/** Adds all events or none. Skips events that have already been added. */
 export async function writeEvents(
   connection: pg.Pool | pg.PoolClient,
   events: readonly EventRow[],
@@ -131,7 +131,7 @@ export interface UserEventsQuery {
   /** Last event of the previous page. `null` for the first page. */
   readonly before: EventPosition | null;
   readonly limit: number;
-  /** Maximum size of the page as JSON, in bytes. Only the last event may exceed it. */
+  /** Maximum size of the page as JSON, in bytes. Only the last event may exceed the limit. */
   readonly bytes: number;
 }
 
@@ -143,7 +143,8 @@ export async function readUserEvents(
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // The empty id sorts first. With it, the comparison excludes all events at the instant `to`.
+  // The empty id sorts first. With the empty id, the comparison excludes all events at the instant
+  // `to`.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],

@@ -68,7 +68,7 @@ export class Fields {
     this.#problems.push({ code, message, details });
   }
 
-  /** Reads a string of 1 to `maxBytes` bytes. Returns `null` if it is missing. */
+  /** Reads a string of 1 to `maxBytes` bytes. Returns `null` if the value is missing. */
   text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
     if (value === undefined || value === null) return null;
     if (typeof value !== 'string' || markedNumber(value) !== null) {
@@ -84,14 +84,15 @@ export class Fields {
     return value;
   }
 
-  /** Reads a string. If it is missing, records a problem and returns ''. */
+  /** Reads a string. If the value is missing, records a problem and returns ''. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
   }
 
   /**
-   * Reads a string, or a whole number with its original digits. Returns `null` if it is missing.
+   * Reads a string, or a whole number with its original digits. Returns `null` if the value is
+   * missing.
    */
   id(value: unknown, path: string): string | null {
     const id = idText(value);
@@ -105,8 +106,8 @@ export class Fields {
   }
 
   /**
-   * Reads an id. If it is missing, records a problem and returns ''. `others` lists the names that
-   * other services use for this field.
+   * Reads an id. If the value is missing, records a problem and returns ''. `others` lists the
+   * names that other services use for this field.
    */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
@@ -136,7 +137,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Reads an object. Returns `null` if it is missing, null or empty. */
+  /** Reads an object. Returns `null` if the value is missing, null or empty. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

@@ -13,7 +13,7 @@ export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
   /**
-   * Uses by environment. An environment is absent if it has no uses or if its uses are not read
+   * Uses by environment. An environment is absent if it has no uses or its uses have not been read
    * yet.
    */
   readonly #uses = new Map<number, readonly string[]>();
@@ -29,9 +29,8 @@ export class Guards {
   }
 
   /**
-   * Writes all records or none. Only if the database refuses the statement, determines which users
-   * are refused.
-   *
+   * Writes all records or none. If the database refuses the statement, determines which users are
+   * refused.
    * @throws RecordsRefused
    */
   async write<T extends AnyRecord>(

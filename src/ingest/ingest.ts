@@ -29,7 +29,6 @@ const BATCH_DEADLINE_MS = 30_000;
 
 /**
  * Methods whose promise resolves once their record is committed.
- *
  * @throws InputError for a refused record or a reused key, TransientError
  */
 export interface Ingest {
@@ -61,8 +60,9 @@ declare module '../context.ts' {
  */
 const userLanes = 2;
 /**
- * Number of concurrent statements for events, whose order does not matter. One statement with fewer
- * than SECOND_STATEMENT_RECORDS events is faster than two statements with half of them each.
+ * Number of concurrent statements for events, whose order does not matter. With fewer than
+ * SECOND_STATEMENT_RECORDS events, one statement is faster than two statements with half of the
+ * events each.
  */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;

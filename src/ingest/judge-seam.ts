@@ -3,13 +3,12 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Judge of records before they are stored. It applies to environments that have its use. */
+/** Judges records before they are stored, in environments that have this judge's use. */
 export interface JudgeSeam {
-  /** Name of the use. Every single record that arrives after the use has started is judged. */
+  /** Name of the use. Every single record that arrives after the use has begun is judged. */
   readonly use: string;
   /**
-   * Opens the current stage of the judge. Returns `null` if there is none.
-   *
+   * Opens the judge's current stage. Returns `null` if there is none.
    * @throws TransientError
    */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;
@@ -21,7 +20,7 @@ export interface JudgeContext {
 }
 
 export interface JudgeStage {
-  /** Returns the properties to store and the reasons for a refusal, if any. */
+  /** Returns the properties to store and the reasons for refusing the record, if any. */
   judgeProperties(
     entity: PropertyEntity,
     properties: Readonly<Record<string, unknown>>,

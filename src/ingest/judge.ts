@@ -3,15 +3,15 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Maximum delay until a change of the stage takes effect, in milliseconds. */
+/** Maximum delay until a changed stage takes effect, in milliseconds. */
 const STAGE_KNOWN_MS = 1_000;
 
-/** Judges each record once, by a stage that was read at most STAGE_KNOWN_MS ago. */
+/** Judges each record only once, by a stage that was read at most STAGE_KNOWN_MS ago. */
 export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** Result for each record. It is reused because a window may be written several times. */
+  /** Result for each record. Results are reused, because a window may be written several times. */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {
@@ -27,7 +27,6 @@ export class Judge {
   /**
    * Returns the records to store. Judges only the records of environments whose `uses` contain this
    * judge.
-   *
    * @throws RecordsRefused
    */
   async judge<T extends AnyRecord>(

@@ -7,14 +7,14 @@ import type { Guard } from '../postgres/guard.ts';
 export interface ProfileRow {
   readonly environmentId: number;
   readonly key: string;
-  /** JSON object. A property whose value is null is removed. */
+  /** JSON object. Properties whose value is null are removed. */
   readonly properties: string;
   /** True if a property is null, or if `companyId` is ''. */
   readonly removes: boolean;
 }
 
 export interface UserRow extends ProfileRow {
-  /** `null` keeps the company of the user, and '' removes it. */
+  /** `null` keeps the user's company, and '' removes it. */
   readonly companyId: string | null;
 }
 
@@ -108,8 +108,8 @@ export interface LoadedBack {
 }
 
 /**
- * Restores the times of profiles that a load created and that have not changed since. `rows` are
- * the exported profiles that the load read. Each key may occur only once.
+ * Restores the times of profiles that a load created and that have not changed since that load.
+ * `rows` are the exported profiles that the load read. Each key may occur only once.
  */
 export async function restoreTimes(
   db: Database,

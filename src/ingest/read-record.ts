@@ -6,8 +6,8 @@ import type { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
 /**
- * Names of other services for our fields. If our field is missing, the refusal names the one that
- * is present. Otherwise these names are ordinary properties.
+ * Names that other services use for our fields. If our field is missing, the refusal mentions the
+ * name that is present. Otherwise, these names are ordinary properties.
  */
 const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
@@ -76,7 +76,8 @@ interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
   /**
-   * `company` as a property: the whole value if it has no id, otherwise its members except the ids.
+   * `company` as a property: the whole value if it has no id, otherwise its members without the
+   * ids.
    */
   readonly rest: { readonly company?: unknown };
 }
@@ -156,7 +157,7 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
 
 /**
  * Joins `metadata` with the other keys of the record, as for bulk data. If a name occurs in both,
- * the value in `metadata` is used.
+ * the value from `metadata` is used.
  */
 function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   const prefix = path === '' ? '' : `${path}.`;

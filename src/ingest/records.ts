@@ -20,10 +20,10 @@ interface Record_ {
   readonly isBeside?: true;
 }
 
-/** Record that is merged into the stored user. A property whose value is null is removed. */
+/** Record that is merged into the stored user. Properties whose value is null are removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
-  /** `null` keeps the company of the user, and '' removes it. */
+  /** `null` keeps the user's company, and '' removes it. */
   readonly companyId: string | null;
   readonly properties: Properties;
   readonly company: Properties;
@@ -36,15 +36,16 @@ export interface CompanyRecord extends Record_ {
 
 export interface EventRecord extends Record_ {
   /**
-   * Id from the caller, which ensures that the event is stored only once. `null` if none is given.
+   * Id given by the caller, which ensures that the event is stored only once. `null` if none is
+   * given.
    */
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** Set if the event creates its user when the user does not exist. */
+  /** Set if the event creates the user when the user does not exist. */
   readonly impliesUser?: true;
   readonly userId: string;
-  /** `null` for the company of the user, '' for no company. */
+  /** `null` to use the user's company, '' for no company. */
   readonly companyId: string | null;
   /** `null` for the current time. */
   readonly insertedAt: Instant | null;
@@ -65,7 +66,7 @@ export type Connection = pg.Pool | pg.PoolClient;
 
 /**
  * Writes records of one entity, all or none. `prepare` runs outside the transaction and adds names
- * and partitions, which may remain if the transaction fails.
+ * and partitions, which may remain even if the transaction fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
@@ -95,8 +96,8 @@ export function refused(cause: unknown): InputError {
 }
 
 /**
- * Thrown before any record is written, if some records are refused or cannot be judged at the
- * moment. The caller may retry without those records.
+ * Thrown before any record is written, if some records are refused or cannot be judged at present.
+ * The caller may retry without those records.
  */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';

@@ -14,13 +14,13 @@ interface SentBatch {
   readonly readItem: ReadItem;
   readonly idempotency?: Idempotency | null;
   /**
-   * True if all items are stored or none. Default: valid items are stored even if others are
+   * True to store either all items or none. Default: valid items are stored even if other items are
    * refused.
    */
   readonly isWhole?: boolean;
 }
 
-/** Refuses a request if it contains items and none of them was accepted. */
+/** Refuses a request that contains items if none of them was accepted. */
 export function refuseIfNothing(answer: BatchAnswer): void {
   const [first, ...more] = problemsOf(answer);
   if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);

@@ -70,7 +70,7 @@ export class PendingBatch {
   }
 
   get answer(): BatchAnswer {
-    // One item may consist of several records.
+    // Counts items, because an item may consist of several records.
     let accepted = 0;
     for (const [at, { index }] of this.items.entries()) if (index !== this.items[at - 1]?.index) accepted++;
     return this.#earlier ?? { accepted, rejected: this.#rejected };
@@ -98,9 +98,9 @@ interface Rows {
 }
 
 /**
- * Writes all batches of a window in one transaction, with the same result as item by item. Events
- * are written first. Each event gets the company to which an earlier item moved its user, or else
- * the user's stored company.
+ * Writes all batches of a window in one transaction, with the same result as if each item were
+ * written separately. Events are written first. Each event gets the company to which an earlier
+ * item moved its user. Without such an item, it gets the user's stored company.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -116,8 +116,8 @@ export class BatchWriter {
   }
 
   /**
-   * Writes all batches or none. A single batch is written without the items that the database
-   * refuses.
+   * Writes all batches or none. If there is a single batch, it is written without the items that
+   * the database refuses.
    */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
@@ -126,7 +126,7 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
-        // If a batch cannot be judged at the moment, the whole batch fails.
+        // A batch that cannot be judged at present fails as a whole.
         const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
         const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
         if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);
@@ -169,7 +169,7 @@ export class BatchWriter {
     if (batch === undefined) return;
     const isOfEvents = isEmpty(rows.profiles) && rows.implying.length === 0;
     if (key === null && isOfEvents && rows.events.length <= BATCH_STATEMENT_EVENTS) {
-      // A single statement is a transaction of its own.
+      // A single statement needs no explicit transaction.
       return this.#writeRows(this.#context.pool, rows, guard);
     }
     await inTransaction(this.#context.pool, async ({ client, db }) => {
@@ -243,7 +243,6 @@ export class BatchWriter {
 /**
  * Claims the idempotency key. If an earlier request has claimed it, the batch gets the response to
  * that request.
- *
  * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
@@ -256,7 +255,10 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** Returns the events. Each has the company to which an earlier item moved its user, if any. */
+/**
+ * Returns the events. If an earlier item moved an event's user to a company, the event has that
+ * company.
+ */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -273,8 +275,8 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
 }
 
 /**
- * Returns true unless an earlier event of the same user has the same id. Without this check, it
- * would depend on the order of writing which of the two is stored.
+ * Returns true unless an earlier event of the same user has the same id. Without this check, the
+ * order of writing would decide which of the two events is stored.
  */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;

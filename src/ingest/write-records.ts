@@ -38,7 +38,7 @@ export function profileWriter({
 /** Rows to write. Each key occurs once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
-  /** Companies that have no record of their own because only users name them. */
+  /** Companies that have no record of their own, because only users refer to them. */
   readonly named: readonly ProfileRow[];
   /** Companies that have a record of their own, which sets the time they were last seen. */
   readonly companies: readonly ProfileRow[];
@@ -55,7 +55,7 @@ interface Draft {
   properties: Properties;
   marked: boolean;
   companyId: string | null;
-  /** True if a record has this key. False if the key is a company that only users name. */
+  /** True if a record has this key. False if the key is a company to which only users refer. */
   isOwn: boolean;
 }
 
@@ -106,7 +106,8 @@ class Drafts {
   }
 
   /**
-   * Returns the rows of keys that have a record of their own (`isOwn`), or those of the other keys.
+   * Returns either the rows of keys that have a record of their own (`isOwn`), or the rows of all
+   * other keys.
    */
   rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
@@ -133,7 +134,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Notes properties that are not known yet. Returns whether a property is null. */
+  /** Remembers properties that are not known yet. Returns whether a property is null. */
   look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -150,8 +151,8 @@ class NewProperties {
   }
 
   /**
-   * Stores the new properties before the records are committed. Therefore every property of a
-   * stored record is in the list of properties.
+   * Stores the new properties before the records are committed, so that every property of a stored
+   * record is in the list of properties.
    */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
@@ -188,7 +189,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Retention has dropped a month that was known to exist. No row was written.
+        // Retention has dropped a month that was known to exist, so no row was written.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });

@@ -5,7 +5,7 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** Rules as a member of a file. The items are the properties, and the other rules of an entity. */
+/** Rules as a member of a file. An item is a property, or the other rules of an entity. */
 export const rulesSection = defineSection({
   name: 'rules',
   reader: async ({ config }) => ({

@@ -25,7 +25,7 @@ export interface Part {
   readonly jobLinks?: (job: JobDetail) => VNode | null;
   /** Panel for a user id that has no profile. It is shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
-  /** At most one capability has this. */
+  /** Only one capability may have this. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
   readonly exportFilter?: ExportFilter;
@@ -43,10 +43,10 @@ interface OwnJobType {
  * profile.
  */
 interface DeletionOption {
-  /** Field of the request that is set to true. */
+  /** Field of the request that is set to true if the user chooses the option. */
   readonly field: string;
   readonly label: string;
-  /** Words that end the button's label. */
+  /** Words at the end of the button's label. */
   readonly verb: string;
 }
 
@@ -64,8 +64,8 @@ export interface Screen {
   readonly path: string;
   readonly component: AnyComponent;
   /**
-   * Position in the navigation. A screen without one belongs to the screen whose path its own path
-   * extends.
+   * Position in the navigation. Without a position, a screen belongs to the screen whose path is
+   * the beginning of its own path.
    */
   readonly nav: Nav | undefined;
 }
@@ -79,7 +79,7 @@ export function screen<Name extends string>(
   name: Name,
   ...nav: Nav | []
 ): Screen {
-  // If loading a module failed, the router would wait forever. The component throws instead.
+  // If loading the module failed, the router would wait forever. The component throws instead.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };
@@ -87,7 +87,7 @@ export function screen<Name extends string>(
   return { path, component, nav: nav.length === 0 ? undefined : nav };
 }
 
-/** An option of loads. The page's address stores it. */
+/** An option of loads, which is stored in the page's address. */
 interface LoadOption {
   /** Fields that have a control, by their names in the API. */
   readonly fields: readonly string[];
@@ -103,7 +103,7 @@ interface LoadOption {
 /** A filter of the export form for an option that selects users. */
 export interface ExportFilter {
   readonly label: string;
-  /** Field of the request, and of the page's address. */
+  /** Field in the request and in the page's address. */
   readonly field: string;
   readonly Control: AnyComponent<ExportFilterProps>;
 }
@@ -126,7 +126,7 @@ export interface RecordCheck {
 }
 
 /**
- * Returns the label and the address of a button. `subject` is the subject of the need if it has
+ * Returns the label and the address of a button. `subject` is the subject of the need if there is
  * only one, otherwise `null`.
  */
 export type NeedPlace = (subject: string | null) => readonly [button: string, href: string];

@@ -25,7 +25,7 @@ import type { errorRecord } from '../schema.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * If the path exists only for other methods, sets `Allow` and returns the refusal. Otherwise
+     * If the path exists only for other methods, sets `Allow` and returns the refusal. Otherwise,
      * returns `null`.
      */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
@@ -48,7 +48,7 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Our codes for errors of Fastify and its plugins that callers can cause. */
+/** Our codes for errors from Fastify and its plugins that callers can cause. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -60,15 +60,15 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses by which plugins report a missing file, in errors whose code is unknown. */
+/** Statuses that plugins use for a missing file, in errors whose code is unknown. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * Converts an error to a response. The response contains the cure, the unavailable part, or only
- * the fact that the request failed. It never contains text that is not meant for callers. No other
- * function converts errors.
+ * Converts an error to a response. The response states the cure, the unavailable part, or only that
+ * the request failed. It never contains text that is not meant for callers. No other function
+ * converts errors.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -115,8 +115,8 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // If the disk is full, an embedded database fails without reporting that reason, so the disks
-      // are checked.
+      // If the disk is full, an embedded database fails without stating that reason. Therefore, the
+      // disks are checked.
       const answer = await fullDisk();
       if ('value' in answer && answer.value !== null) explained = diskFull(answer.value);
     }
@@ -138,14 +138,14 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
 }
 
 /**
- * Maximum number of refusals logged per window: with the same environment, route and code, and in
+ * Maximum number of refusals logged per window: for the same environment, route and code, and in
  * total.
  */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** Prevents refusals from filling a disk. Counts those that are not logged. */
+/** Prevents logged refusals from filling a disk. Counts refusals that are not logged. */
 class Throttle {
   readonly #report: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
@@ -205,7 +205,7 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // Thousands of single records may be refused in a second, so these refusals are logged only at
+    // Thousands of single records may be refused per second, so these refusals are logged only at
     // level debug. Metrics count them.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
@@ -231,8 +231,8 @@ function logError(
 }
 
 /**
- * Returns the id of the key and why it was refused. Only the log contains this, and not the
- * response.
+ * Returns the id of the key and why it was refused. This information is only for the log and not
+ * for the response.
  */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
@@ -252,7 +252,7 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** Time in which the client can read the response and close the connection. */
+/** Time for the client to read the response and close the connection. */
 const lingerMs = 2_000;
 
 /** Sends the error record in response to invalid HTTP, then closes the connection. */
@@ -265,8 +265,8 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // Node's `https.request` sends the body of a GET without a length, which is invalid. The request
-  // before it was valid, so its response is sent.
+  // Node's `https.request` sends the body of a GET without a length, which is invalid. The
+  // preceding request was valid, so its response is sent.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
@@ -280,7 +280,7 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // Otherwise a client that sent half a request could keep the connection open.
+  // Otherwise, a client that has sent half a request could keep the connection open.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
@@ -288,8 +288,8 @@ export function answerClientError(
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
 /**
- * Responds to an unknown path. If the path exists for other methods, responds with 405 and `Allow`,
- * otherwise with 404. Register it before the routes.
+ * Responds to an unknown path with 405 and `Allow` if the path exists for other methods, otherwise
+ * with 404. Register it before the routes.
  */
 export function addNotFound(app: FastifyInstance): void {
   const routes = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>();
@@ -301,8 +301,8 @@ export function addNotFound(app: FastifyInstance): void {
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
     const matches = [...routes].filter(([, { form }]) => form.test(path));
-    // A parameter may also match the path of another route, such as `identify` in the place of an
-    // id. Exact paths are preferred.
+    // A parameter may also match part of another route's path, such as `identify` in the place of
+    // an id. Therefore, exact paths are preferred.
     const exact = matches.filter(([pattern]) => !pattern.includes(':'));
     const candidates = exact.length > 0 ? exact : matches;
     const allow = [...new Set(candidates.flatMap(([, { methods }]) => [...methods]))];

@@ -8,7 +8,8 @@ import type { RouteMetrics } from '../../telemetry/metrics.ts';
 const sane = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * Returns the caller's request id if it is safe in logs and responses. Otherwise returns a new one.
+ * Returns the caller's request id if it is safe to use in logs and responses. Otherwise, returns a
+ * new one.
  */
 export function chooseRequestId(raw: IncomingMessage): string {
   const id = raw.headers['x-request-id'];
@@ -18,8 +19,8 @@ export function chooseRequestId(raw: IncomingMessage): string {
 const api = /^\/+(?:api\/+)?v1\//;
 
 /**
- * Sets the common headers. Refuses a request with two Host headers, because a proxy may have used
- * the other one.
+ * Sets the common headers. Refuses a request with two Host headers, because a proxy may have used a
+ * different one than this server.
  */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -47,19 +48,23 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Start of the request by `performance.now()`. 0 if the request was refused before that. */
+    /**
+     * Start of the request by `performance.now()`. 0 if the request was refused before its start
+     * was recorded.
+     */
     startedAt: number;
   }
 }
 
 /**
- * Counts responses by route when they are ready. Counting them when they have been sent would need
- * two listeners per request and would also measure the caller's network.
+ * Counts responses by route as soon as they are ready. Counting responses once they have been sent
+ * would need two listeners per request and would also measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
-  // Only a server needs the page. tools/describe-api.ts opens an app that does not listen.
+  // Only a server needs the metrics page. tools/describe-api.ts opens an app that does not listen.
   app.addHook('onListen', () => metrics.page());
-  // Fastify has one such object for each route and method. As a key it is cheaper than text.
+  // Fastify has one such object for each route and method. Using it as a key is cheaper than using
+  // text.
   const routes = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

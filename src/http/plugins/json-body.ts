@@ -13,17 +13,20 @@ import { isDefaultType, meansJson, mediaTypeOf, readEncoding } from '../paramete
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Maximum bytes of bodies whose caller is not known yet: in total, and per address. */
+/** Maximum size of bodies whose caller is not known yet: in total, and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
 /**
- * Maximum bytes of bodies in memory, counted from arrival to response. If they are reached, further
- * bodies are refused.
+ * Maximum size of bodies in memory, from their arrival to the response. When the limit is reached,
+ * further bodies are refused.
  */
 interface HeldLimits {
   readonly bytes: number;
-  /** Limit per environment, so that unfinished bodies of one environment do not block others. */
+  /**
+   * Limit per environment, so that unfinished bodies from one environment do not block other
+   * environments.
+   */
   readonly perEnvironment: number;
 }
 
@@ -38,7 +41,7 @@ interface JsonBodyOptions {
 
 /**
  * Reads JSON bodies (plain or gzipped) into a Buffer, with limited size and time. It registers a
- * parser, so the routes that use it need a scope of their own.
+ * parser, so routes that use it must be in a separate Fastify scope.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -48,7 +51,8 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // `onSend` always runs. The response of a client that has left emits no event.
+    // Uses `onSend`, which always runs. If the client has disconnected, its response emits no
+    // event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -64,14 +68,14 @@ export function addJsonBody(
     const maxBytes = isPublic ? Math.min(most, MAX_RECORD_BYTES) : most;
     const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      // The client has left during the key look-up.
+      // The client has disconnected during the key look-up.
       if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isDefaultType(mediaTypeOf(request.headers['content-type'])))
         throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // The length is reserved before reading. If there is little space, some bodies are then read
-      // whole, instead of all of them in part.
+      // Space for the whole length is reserved before reading. Therefore, when space is short, some
+      // bodies are read completely, instead of all of them partially.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -114,7 +118,7 @@ class HeldBytes {
   }
 
   /**
-   * Reserves bytes. Returns `null`, or the refusal if they do not fit. If no other body is in
+   * Reserves bytes. Returns `null`, or the refusal if the bytes do not fit. If no other body is in
    * memory, a body always fits.
    */
   add(request: FastifyRequest, bytes: number): Error | null {
@@ -142,7 +146,7 @@ class HeldBytes {
   }
 }
 
-/** Returns the body that `addJsonBody` has read, or an empty one. */
+/** Returns the body that `addJsonBody` has read, or an empty body. */
 export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
@@ -190,13 +194,13 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // If the body was fully read, only `close` will be emitted. Listeners then remain, because
-    // removing them costs a microsecond.
+    // If the body was fully read, only `close` will still be emitted. The listeners then remain,
+    // because removing them costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // Otherwise the listeners that remain would keep the body in memory.
+    // Otherwise, the remaining listeners would keep the body in memory.
     pieces.length = 0;
     done(error, body);
   };
@@ -267,7 +271,7 @@ const BACKSLASH = 92;
 const CLOSE_ARRAY = 93;
 
 /**
- * Reads a JSON object, but omits the content of its first array. A body that is an array is read as
+ * Reads a JSON object without the content of its first array. A body that is an array is read as
  * `{}`.
  */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {

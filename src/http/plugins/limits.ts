@@ -1,4 +1,4 @@
-// Limits of requests: under overload, per key, and of logins.
+// Limits on requests: under overload, per key, and on logins.
 
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -11,18 +11,18 @@ import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Maximum number of calls of a browser key, per address and window. */
+/** Maximum number of calls with a browser key, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Number of records in a batch that count as one call. */
+/** Number of records in a batch that together count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
   /**
-   * Closes a connection after its pending responses. Returns false if no response is pending, or if
-   * a request has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if no response is pending or a
+   * request has not fully arrived.
    */
   endWithAnswers?: (socket: Socket) => boolean;
 }
@@ -30,14 +30,16 @@ export interface ServerState {
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call of the key. Returns the refusal if there were too many calls. `records` is the
-     * size of a batch from a page. The batch itself was already counted as a call, and each further
-     * hundred records counts as another.
+     * Counts a call with the key. Returns the refusal if there were too many calls. `records` is
+     * the size of a batch from a page. The batch itself was already counted as one call, and each
+     * further hundred records count as another call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /** True to serve the route under any load, so that monitoring sees why requests are refused. */
+    /**
+     * True to serve the route under any load, so that monitoring can see why requests are refused.
+     */
     alwaysServed?: true;
   }
 }
@@ -48,7 +50,7 @@ declare module 'fastify' {
  */
 const heapShare = 0.9;
 
-/** Time in which a new process loads and compiles code. Delays in this time are ignored. */
+/** Time during which a new process loads and compiles code. Delays during this time are ignored. */
 const startMs = 2_000;
 
 const measureMs = 1_000;
@@ -78,7 +80,7 @@ export function addLoadShedding(
   let heapUsed = 0;
   const measuring = startWatch(measureMs, () => {
     const { mean } = delays;
-    // The mean is NaN if the event loop did not run.
+    // The mean is NaN if the event loop did not run at all.
     eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - DELAY_RESOLUTION_MS;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
@@ -103,8 +105,8 @@ export function addLoadShedding(
 }
 
 /**
- * Maximum number of keys that have a window. Beyond that, the key with the oldest window is
- * dropped.
+ * Maximum number of keys that have a window. If there are more keys, the key with the oldest window
+ * is dropped.
  */
 const maxKeys = 10_000;
 
@@ -192,7 +194,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Returns how many seconds the address must wait, or 0. */
+  /** Returns how many seconds the address must wait. 0 if it need not wait. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
@@ -206,7 +208,7 @@ export class FailedLogins {
 const networkParts = 4;
 
 /**
- * Returns an IPv4 address unchanged, and only the /64 network of an IPv6 address. Any other text is
+ * Returns an IPv4 address unchanged, but only the /64 network of an IPv6 address. Any other text is
  * returned unchanged.
  */
 export function networkOf(address: string): string {

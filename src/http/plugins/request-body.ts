@@ -8,8 +8,8 @@ const maxFieldBytes = 64 * 1024;
 
 /**
  * Leaves bodies unread, so that handlers can stream them. Bodies that a route does not need, such
- * as the `{}` of some clients, are ignored. A route whose body is parsed registers a parser in its
- * own scope.
+ * as the `{}` that some clients send, are ignored. A route whose body is parsed registers a parser
+ * in its own scope.
  */
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -17,13 +17,13 @@ export function addRawBody(app: FastifyInstance): void {
 }
 
 /**
- * Adds forms to a scope. It must be a separate scope, because the plugin watches every response in
- * it.
+ * Adds forms to a Fastify scope. It must be a separate scope, because the plugin watches every
+ * response in its scope.
  */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // Uploads have limits of their own for the size. A second file is accepted here, so that it can
-    // be refused with a reason.
+    // The size of uploads is limited elsewhere. A second file is accepted here, so that it can be
+    // refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,
@@ -33,9 +33,9 @@ export function addForms(scope: FastifyInstance): void {
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * If a request has `Expect: 100-continue`, its body is requested only after key, options and
- * headers were checked. A refused upload then costs only a few hundred bytes. Node itself would
- * request the body immediately.
+ * If a request has `Expect: 100-continue`, its body is requested only after the key, options and
+ * headers have been checked. Therefore, a refused upload costs only a few hundred bytes. Node
+ * itself would request the body immediately.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
@@ -55,14 +55,14 @@ export function askForBody(raw: IncomingMessage): void {
 
 /** Maximum size of an unread body that Node itself reads in order to keep the connection. */
 const shortBody = 64 * 1024;
-/** Maximum number of bytes to discard until the client notices the response. */
+/** Maximum number of bytes to discard before the client notices the response. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
  * If a response is ready before the request has fully arrived, sends the whole response with
- * `Connection: close`, and waits until the client stops sending. Closing immediately would reset
- * the connection, and many clients would lose the response.
+ * `Connection: close`, and waits until the client stops sending. If the connection were closed
+ * immediately, it would be reset, and many clients would lose the response.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -71,7 +71,7 @@ export function addLingeringClose(app: FastifyInstance): void {
       return;
     }
     reply.header('connection', 'close');
-    // A client that waits for `100 Continue` has not sent any of the body.
+    // A client that waits for `100 Continue` has not sent any part of the body.
     if (typeof payload !== 'string' || awaitsContinue(raw)) {
       done(null, payload);
       return;
@@ -83,7 +83,7 @@ export function addLingeringClose(app: FastifyInstance): void {
 
 function isPending(raw: IncomingMessage): boolean {
   if (raw.destroyed || raw.readableEnded) return false;
-  // If reading the body has begun, Node does not discard the rest.
+  // Once reading the body has begun, Node does not discard the rest.
   if (raw.readableDidRead) return true;
   if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
@@ -104,7 +104,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // An earlier reader may still be listening, which stops the flow.
+    // An earlier reader may still be listening, which would stop the flow.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

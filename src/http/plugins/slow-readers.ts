@@ -6,38 +6,38 @@ import { type InputError, inputError } from '../../base/errors.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Maximum total of bytes in memory that belong to unread responses. */
+/** Maximum total size of unread responses in memory. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Part of this total that responses to requests without a key may use. */
+/** Part of that total that responses to requests without a key may use. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
- * A response is cut if the client does not read a piece of it within this time, which means less
- * than 2 KiB a second.
+ * Time within which the client must read a piece of the response. Otherwise, the response is cut
+ * off. The time corresponds to about 2 KiB a second.
  */
 const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Maximum size of the response to a GET while it is in memory. Default: ANSWER_PIECE_BYTES. */
+    /** Maximum size in memory of the response to a GET. Default: ANSWER_PIECE_BYTES. */
     answerBytes?: number;
   }
 }
 
 /**
- * Limits the memory of responses that clients do not read, and cuts stalled connections. The
- * maximum size of a response is reserved in advance: for the connection before the key look-up,
- * then for environment and process. If it does not fit, the request is refused (429, or 503 for the
- * process). Register it before the key look-up.
+ * Limits the memory used by responses that clients do not read, and cuts stalled connections. The
+ * maximum size of a response is reserved in advance: before the key look-up for the connection,
+ * then for the environment and the process. If it does not fit, the request is refused (429, or 503
+ * for the process). Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const holds = new Holds(stallMs);
   const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // If the client has left, its response would never be released.
+    // If the client has already disconnected, its response would never be released.
     if (request.raw.socket.destroyed) return null;
     const answer = holds.hold(request, bytes);
     unreadAnswers.set(request, answer);
@@ -47,7 +47,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // The key look-up costs a query, so the limit of the connection is checked before it.
+    // The key look-up costs a query, so the connection's limit is checked first.
     const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -65,8 +65,8 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
     const reserved = unreadAnswers.get(request);
     holds.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Only responses whose size was not known in advance are refused here. The response of a
-    // finished POST is always sent.
+    // Only responses whose size was not known in advance are refused here. The response to a
+    // completed POST is always sent.
     const refusal = reserved === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (reserved !== undefined) holds.resize(reserved, bytes);
@@ -104,7 +104,7 @@ interface Connection extends Owner {
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** The connection. After the key look-up, also the environment and the process. */
+  /** The connection and, after the key look-up, the environment and the process. */
   readonly owners: Set<Owner>;
 }
 
@@ -112,7 +112,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** By environment. Requests without a key are counted by route. */
+  /** Owners by environment. For requests without a key, by route. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -132,8 +132,8 @@ class Holds {
   }
 
   /**
-   * Counts the response for environment and process. If it exceeds their limits, releases and
-   * refuses it.
+   * Counts the response for the environment and the process. If it exceeds their limits, releases
+   * and refuses it.
    */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
@@ -158,7 +158,7 @@ class Holds {
   }
 
   #count(answer: UnreadAnswer, owner: Owner): void {
-    // If the client has left, its response was already released.
+    // If the client has disconnected, its response has already been released.
     if (!answer.connection.answers.has(answer)) return;
     answer.owners.add(owner);
     owner.bytes += answer.bytes;
@@ -193,7 +193,7 @@ class Holds {
     if (existing !== undefined) return existing;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // Responses that wait behind others emit no event when the connection closes.
+    // Responses that wait behind other responses emit no event when the connection closes.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -215,8 +215,8 @@ function tooMuch(whose: string): InputError {
 }
 
 /**
- * Cuts a connection if two checks in a row, `stallMs / 2` apart, find that the client has received
- * nothing more.
+ * Cuts a connection if two consecutive checks, `stallMs / 2` apart, find that the client has
+ * received nothing more.
  */
 function endUnread(socket: Socket, stallMs: number): Poller {
   let before = -1;

@@ -6,8 +6,8 @@ import { compileSchema, hasWording, throwProblems } from '../../base/validation.
 import { shorten } from '../../base/wording.ts';
 
 /**
- * Validates paths, queries and headers. Bodies are validated by the handlers, because some are
- * streams. Tests validate responses, to find fields that are missing in a schema.
+ * Validates paths, queries and headers. Bodies are validated by the handlers, because some bodies
+ * are streams. Only tests validate responses, to find fields that are missing from a schema.
  */
 export function addValidation(app: FastifyInstance): void {
   nameIgnored(app);
@@ -50,7 +50,9 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/** Validates path parameters. Converts UUIDs to lower case, because they are stored like this. */
+/**
+ * Validates path parameters. Converts UUIDs to lower case, because they are stored in lower case.
+ */
 function compileParameters(schema: TObject) {
   const check = validatorOf(schema);
   const isUuid = (name: string) =>
@@ -67,8 +69,8 @@ function compileParameters(schema: TObject) {
 }
 
 /**
- * Validates those headers whose schema contains the wording of a refusal. The other headers are
- * about the body, and are checked where it is read.
+ * Validates only headers whose schema contains the wording of a refusal. The other headers describe
+ * the body and are checked by the code that reads it.
  */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
@@ -87,9 +89,9 @@ interface TextRules {
 const textRules = Symbol('textRules');
 
 /**
- * Query of a request that only reads. Unknown parameters are ignored, and `Ignored-Parameters`
- * lists them. A misspelt name of a known parameter is refused, because `staus=failed` must not list
- * everything.
+ * Query of a request that only reads. Unknown parameters are ignored and listed in
+ * `Ignored-Parameters`. A misspelt name of a known parameter is refused, because `staus=failed`
+ * must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
@@ -110,7 +112,8 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // Not used here: these options are parsed later, together with the fields of the form.
+      // The result is not used here, because these options are parsed later, together with the
+      // fields of the form.
       return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
@@ -149,8 +152,8 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
 }
 
 /**
- * Paging parameters of other services. If they were ignored, a client would read the first page
- * forever.
+ * Paging parameters used by other services. If these parameters were ignored, a client would read
+ * the first page forever.
  */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
@@ -177,8 +180,8 @@ const flags: Readonly<Record<string, boolean>> = {
 };
 
 /**
- * Converts text to a value. Text that cannot be converted is returned unchanged, and the schema
- * then refuses it.
+ * Converts text to a value. Text that cannot be converted is returned unchanged, and is then
+ * refused by the schema.
  */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;

@@ -28,13 +28,13 @@ export function apiHref(path: string): string {
 
 export interface Query {
   readonly get: (name: string) => string;
-  /** Returns those of the named values that the address has. */
+  /** Returns those of the named values that are in the address. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;
   /**
-   * Returns the value and the change handler of a filter. A change returns to the first page of the
-   * list.
+   * Returns the value and the change handler of a filter. Changing a filter returns to the first
+   * page of the list.
    */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
   /** Returns the address that a link must have to make the change. */
@@ -42,14 +42,14 @@ export interface Query {
 }
 
 /**
- * Reads and changes the filters, the tab and the selected row of a screen. The page's address
- * stores them.
+ * Reads and changes a screen's filters, tab and selected row, which are stored in the page's
+ * address.
  */
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
-  // Two fields may change the address before the page is rendered again, so this reads the current
-  // address.
+  // Two fields may change the address before the page is rendered again, so this function reads the
+  // current address.
   const change = (values: Values, replace: boolean): void =>
     route(withQuery(path, values, new URLSearchParams(location.search)), replace);
   const get = (name: string): string => query[name] ?? '';

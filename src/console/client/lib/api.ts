@@ -1,6 +1,6 @@
 /*
  * Calls of the API, and the session. Every call sends the session's cookie and names the page's
- * environment. Therefore a page cannot change an environment that was chosen in another tab.
+ * environment. Therefore, a page cannot change an environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
 import type { Scope } from '../../../domain/scope.ts';
@@ -40,7 +40,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Converts anything thrown to an ApiError, such as the error of a response that is not JSON. */
+/** Converts any thrown value to an ApiError, such as the error of a response that is not JSON. */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);
@@ -61,7 +61,7 @@ interface Outage {
 
 /** The current or suspected outage. `outage.ts` ends it. */
 export const outage = signal<Outage | null>(null);
-/** Number of outages that have ended. After each of them, the screen loads its data again. */
+/** Number of outages that have ended. After each outage, the screen reloads its data. */
 export const outagesOver = signal(0);
 
 export function suspectOutage(): void {
@@ -74,7 +74,7 @@ export interface Session {
   readonly scopes: readonly Scope[];
 }
 
-/** The session. `null` if nobody is signed in. Undefined until that is known. */
+/** `null` if nobody is signed in. Undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
 /** Returns true if the session has the scope. Controls that need a missing scope are disabled. */
@@ -101,7 +101,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns a successful response. @throws ApiError, and the reason of `signal` */
+/** Returns a successful response. @throws ApiError, or the reason of `signal` */
 async function call(path: string, options: CallOptions): Promise<Answer> {
   const { method = 'GET', body, signal: abortSignal = null } = options;
   const headers = new Headers(options.headers);
@@ -164,7 +164,7 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** Returns a page of a list. Skips pages on which a search found nothing. */
+/** Returns a page of a list. Skips pages on which a search has found nothing. */
 export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const [at = '', query] = path.split('?');
   let page = await onePage<T>(path, signal);

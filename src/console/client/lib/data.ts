@@ -5,7 +5,8 @@ import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf 
 
 export interface Loaded<T> {
   /**
-   * Data of the last response. While a list is loaded with other filters, the previous data stays.
+   * Data of the latest response. While a list loads with changed filters, its previous data
+   * remains.
    */
   readonly data: T | undefined;
   readonly error: ApiError | null;
@@ -24,8 +25,8 @@ export const pollMs = 2_000;
 export const restMs = 15_000;
 
 /**
- * Loads the path. Loads it again when `state` changes and after each pause. A `null` path loads
- * nothing.
+ * Loads the path, initially, when `state` changes and after each pause. Loads nothing if the path
+ * is `null`.
  */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
@@ -49,9 +50,9 @@ function subjectOf(key: string | null): string | null | undefined {
 const longestPauseMs = 10_000;
 
 /**
- * Loads whenever `key` changes, after an outage and, while the page is visible, after each `pause`.
- * A `null` key loads nothing. Ignores a late response for an earlier key. Does not report an
- * outage, because the page's frame shows it.
+ * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`.
+ * Loads nothing if the key is `null`. Ignores a late response for an earlier key. Does not report
+ * an outage, because the page's frame shows it.
  */
 export function useData<T>(
   key: string | null,
@@ -99,7 +100,7 @@ export function useData<T>(
           key,
           request,
         }));
-        // Something that does not exist is not requested again.
+        // If the status is 404, stops polling, because the requested item does not exist.
         if (error.status === 404) return;
       }
       again();

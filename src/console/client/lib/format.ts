@@ -87,7 +87,7 @@ export function formatAgo(iso: string, now = Date.now()): string {
 
 /**
  * Matches runs of hidden characters. Whole emoji, and letters with their joiners, are matched
- * first.
+ * first, so that they remain intact.
  */
 const hidden = new RegExp(
   [
@@ -145,7 +145,8 @@ export function slugOf(text: string): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /**
- * Shortens a string to at most `most` code units and an ellipsis. Cuts only between two characters.
+ * Truncates a string to at most `most` code units and adds an ellipsis. Cuts only between two
+ * characters.
  */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;

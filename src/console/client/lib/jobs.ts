@@ -11,8 +11,8 @@ import { visibleText } from './format.ts';
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Detail of a job of any kind. The `console` folder of each kind of job declares that kind's
- * members.
+ * Detail of a job of any kind. The `console` folder of each kind of job declares the members of
+ * that kind.
  */
 export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
   readonly completed_rows: number;
@@ -58,7 +58,9 @@ export function useStart(): (path: string, body?: object) => Promise<void> {
   };
 }
 
-/** Returns the duration of the current work, not counting waits. `null` while the job waits. */
+/**
+ * Returns the duration of the current work without waiting times. `null` while the job is waiting.
+ */
 export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
@@ -66,7 +68,8 @@ export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>):
 }
 
 /**
- * Returns the pause between requests. An ended job is also requested again, because it may change.
+ * Returns the pause between requests. Polling continues after a job has ended, because the job may
+ * still change.
  */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;

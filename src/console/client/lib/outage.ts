@@ -1,7 +1,7 @@
 /*
  * Detects outages. After a failed request (`api.ts`), the page suspects an outage and polls the
- * service until it responds. A page that has received no response for a while also polls, in order
- * to notice an outage.
+ * service until it responds. If a page has received no response for a while, it also polls, in
+ * order to notice an outage.
  */
 
 import { type Clock, growing, pollUntil, wallClock } from '../../../base/retry.ts';
@@ -9,7 +9,7 @@ import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const pauseMs = growing(1_000, 8_000);
-/** Time limit for a response. It is longer than the service waits for its database. */
+/** Time limit for a response. The service waits less long for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
 
@@ -17,7 +17,7 @@ let isWatched = false;
 
 /**
  * Polls until the service responds. Shows the cause only after a second failure, because a restart
- * is short.
+ * causes only a short outage.
  */
 async function watch(): Promise<void> {
   isWatched = true;
@@ -37,8 +37,8 @@ async function watch(): Promise<void> {
 
 /** Returns the cause of an outage, or `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
-  // Requests `/` first, because an overloaded service refuses it immediately. Such a service might
-  // report its database as unreachable only because it is slow.
+  // Requests `/` first, because an overloaded service refuses that request immediately. Such a
+  // service might report its database as unreachable only because the service is slow.
   const status = await statusOf('/');
   if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
@@ -55,12 +55,12 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** The clock of a page. It stops while the page is hidden, unless `hidden` is set. */
+/** Clock for polling. It stops while the page is hidden, unless `hidden` is set. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }
 
-/** Waits for the given time. Ends early when the browser regains a network. */
+/** Waits for the given time. Ends early when the browser is online again. */
 function pause(ms: number, isHidden: boolean): Promise<void> {
   return new Promise((resolve) => {
     const listeners = new AbortController();

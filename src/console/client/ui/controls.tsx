@@ -130,7 +130,7 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 
 /**
  * Properties of an input whose text takes effect when the user presses Enter or leaves the input.
- * With `pauseMs`, the text also takes effect after a pause in typing.
+ * With `pauseMs`, it also takes effect after a pause in typing.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
@@ -202,13 +202,14 @@ export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProp
 export interface ButtonProps {
   readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
   /**
-   * Required scopes. If one is missing, the button is disabled and its tooltip gives the reason.
+   * Required scopes. If one of them is missing, the button is disabled and its tooltip gives the
+   * reason.
    */
   readonly needs?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';
-  /** Id of the form that the button submits, if the button is outside of the form. */
+  /** Id of the form that the button submits, if the button is outside the form. */
   readonly form?: string;
   readonly isExpanded?: boolean;
   readonly onClick?: () => void;
@@ -229,7 +230,7 @@ export function Button({ look, needs, isExpanded, title, disabled = false, ...re
   );
 }
 
-/** Names the subject of a button for screen readers, which do not convey the button's row. */
+/** Adds the button's subject for screen readers, which do not convey the button's row. */
 export function named(verb: string, subject: string): VNode {
   return (
     <>
@@ -268,7 +269,7 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
   }, [message]);
   const copy = async (): Promise<void> => {
     try {
-      // Browsers provide no clipboard to pages that were loaded without TLS.
+      // Browsers do not offer a clipboard to pages that were loaded without TLS.
       await navigator.clipboard.writeText(text);
       setMessage('Copied');
     } catch {

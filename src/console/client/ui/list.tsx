@@ -6,7 +6,7 @@ import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
 
-/** A column. `num` aligns the cells to the end. `minor` hides the column on narrow screens. */
+/** A column. `num` aligns its cells to the end. `minor` hides the column on narrow screens. */
 export type Column<T> = readonly [
   /** A string is a label of the console. An element contains a name that a caller chose. */
   title: string | VNode,
@@ -28,7 +28,9 @@ interface TableProps<T> {
   readonly hrefOf?: (row: T) => string;
   /** Stores the focused row in the page's address, as `row`. */
   readonly isSelectable?: boolean;
-  /** On narrow screens, shows each row as a block whose first line has the first two columns. */
+  /**
+   * On narrow screens, shows each row as a block whose first line contains the first two columns.
+   */
   readonly isTall?: boolean;
   /** Shown instead of a table that has no rows. A string is shown as a title. */
   readonly empty?: string | VNode;
@@ -89,8 +91,8 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'ca
   /** The rows, or the state of loading the rows or a page of them. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
   /**
-   * Heading. A list that has no heading is the screen's main list, and stores its selected row in
-   * the address.
+   * Heading. A list without a heading is the screen's main list, and stores its selected row in the
+   * address.
    */
   readonly title?: string;
   readonly aside?: ComponentChildren;

@@ -36,7 +36,8 @@ export function VisibleText({ text }: { readonly text: string }): VNode {
 }
 
 /**
- * Text from outside the console. Matches of the search term are marked. The search ignores case.
+ * Text from outside the console, in which matches of the search term are marked. The search ignores
+ * case.
  */
 export function Marked({ text, term }: { readonly text: string; readonly term: string }): VNode {
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
@@ -68,7 +69,7 @@ export function inTone(tone: Tone): { readonly color: string; readonly backgroun
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** Shows a state as a word, a shape and a colour. Each of these is sufficient by itself. */
+/** Shows a state as a word, a shape and a colour, each of which is sufficient by itself. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -155,7 +156,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event in a list of class `events`. It unfolds to show its facts. */
+/** An event in a list of class `events`. It can be unfolded to show its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -189,13 +190,13 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Shown if the status is 404. The status is then not treated as an error. */
+  /** Shown if the status is 404, which is then not treated as an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
 
 /**
- * Shows loaded data, below the error of the last attempt if it failed. Shows placeholder rows
+ * Shows loaded data, preceded by the error if the latest attempt failed. Shows placeholder rows
  * before the first response.
  */
 export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): VNode {
@@ -234,7 +235,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // Until the code of the new page is loaded, the previous page is shown with the new path.
+    // Until the code of the new page has been loaded, the previous page is shown with the new path.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);

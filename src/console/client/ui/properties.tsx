@@ -14,7 +14,7 @@ export function Value({ of }: { readonly of: unknown }): VNode {
 /** Length above which a value is folded. */
 const longText = 400;
 
-/** Shows a complete value. A long value is folded. */
+/** Shows a complete value, folded if it is long. */
 export function Whole({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)

@@ -33,7 +33,7 @@ export function EditorForm(props: EditorFormProps): VNode {
   const saving = useSubmit(props.act);
   const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
-  // The line numbers of the error apply only to the refused text.
+  // The line numbers of the error apply only to the text that was refused.
   const refusedText = useMemo(() => text, [error]);
   const marks = text === refusedText ? linesOf(error) : new Set<number>();
   const lines = text.split('\n');
