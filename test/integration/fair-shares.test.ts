@@ -60,7 +60,7 @@ describe('a server that merges small loads itself', () => {
 
   /**
    * Accepts a small load in the way a server does. Returns its job id. `notified` records each
-   * notification of the queue.
+   * message to the queue.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };

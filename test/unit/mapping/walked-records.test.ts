@@ -288,7 +288,7 @@ it('walked records give the same rows, types, counts and refusals as parsed ones
   );
 });
 
-/** Records of a file of another product, whose last member has the implied profiles. */
+/** Rewritten records, whose last member has the implied profiles. */
 const rewrittenLine = fc
   .tuple(record, fc.array(record, { maxLength: 3 }), line)
   .map(([text, profiles, otherLine]) =>
