@@ -11,6 +11,7 @@ import type { ArchiveSeam } from './jobs/seam.ts';
 import type { WorkSeam } from './jobs/work-seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
+import type { ActSeam } from './postgres/acts.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
@@ -38,6 +39,7 @@ export interface Capability {
   readonly archive?: ArchiveSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
+  readonly acts?: ActSeam;
   readonly figures?: () => Promise<FigureSeam>;
   readonly work?: () => Promise<WorkSeam>;
   /** Tasks that parse bytes from outside. */

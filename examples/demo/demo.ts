@@ -127,7 +127,7 @@ async function showConsole({ cli, service, signal, isWatched }: DemoStage): Prom
     terminal.print('   at a terminal the demo waits here, with a link to the console of this service');
     return;
   }
-  terminal.print(`   ${await consoleLink(service.system.db, service.url)}`);
+  terminal.print(`   ${await consoleLink(service.system, service.url)}`);
   terminal.print('   The link signs in once, within 15 minutes. Enter ends the demo and removes everything.');
   process.stdin.resume();
   await once(process.stdin, 'data', { signal }).catch(() => undefined);

@@ -11,7 +11,7 @@ import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
 import { withEnvironment } from '../cli/session.ts';
 import { readSettings } from '../cli/settings.ts';
 import { defaultEnvironmentName } from '../domain/caller.ts';
-import { createApiKey, deleteApiKey } from './key-store.ts';
+import { dropKey, issueKey } from './acts.ts';
 
 interface ApiRequest {
   readonly method: string;
@@ -68,11 +68,11 @@ not answer; 2 if the command line is wrong.`,
       if (database.embedded !== null)
         throw new CommandFailed(`Nothing runs on ${config.dataDir}. Run \`sluice start\` there first.`);
       const expiresAt = new Date(Date.now() + keyMs);
-      const { key, keyId } = await createApiKey(system.db, environmentId, { label: 'sluice api', expiresAt });
+      const { key, keyId } = await issueKey(system, environmentId, { label: 'sluice api', expiresAt });
       try {
         await answer(invocation, request, key, flags.paginate);
       } finally {
-        await deleteApiKey(system.db, environmentId, keyId);
+        await dropKey(system, environmentId, keyId);
       }
     });
   },

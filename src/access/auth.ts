@@ -12,18 +12,28 @@ import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
  * single records and profiles cache keys for a second. A request of the console may have a session
  * instead of a key. The session has the scopes of the key with which it was opened.
  */
-export function addAuth(app: FastifyInstance, { db, config }: System): void {
+export function addAuth(app: FastifyInstance, { db, config, acts }: System): void {
   const turns = new LookupTurns();
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
     inTime(verifyKey(db, config.apiKey, header, turns));
   const verifyCookie = (cookie: string): Promise<Caller | KeyRefusal> =>
     inTime(turns.run(cookie, () => verifySession(db, config, cookie)));
   const cache = new KeyCache(verify);
+  const admitted = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    caller: Caller | KeyRefusal,
+    scope: NeededScope,
+  ): Error | undefined => {
+    if (isRefusal(caller) && caller.refused !== 'missing')
+      acts.refused({ action: 'key.refused', reason: caller.refused, address: request.ip });
+    return admit(request, reply, caller, scope);
+  };
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
   app.decorate('admitKey', async (request, reply, key) => {
     const result = cache.get(key) ?? (await cache.find(key));
-    const problem = admit(request, reply, result, 'ingest') ?? app.countCall(request, reply);
+    const problem = admitted(request, reply, result, 'ingest') ?? app.countCall(request, reply);
     if (problem !== undefined) throw problem;
   });
   // A callback, unlike a promise, can admit a cached caller in the same turn of the event loop.
@@ -40,17 +50,17 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
       const problem = crossOriginProblem(request);
       const lookup = problem === null ? verifyCookie(cookie) : null;
       if (lookup === null) done(problem ?? undefined);
-      else lookup.then((caller) => done(admit(request, reply, caller, scope)), done);
+      else lookup.then((caller) => done(admitted(request, reply, caller, scope)), done);
       return;
     }
     const isCached = scope === 'ingest' || trustsKnownKeys === true;
     const cachedCaller = isCached ? cache.get(header) : null;
     if (cachedCaller !== null) {
-      done(admit(request, reply, cachedCaller, scope));
+      done(admitted(request, reply, cachedCaller, scope));
       return;
     }
     const lookup = isCached ? cache.find(header) : verify(header);
-    lookup.then((caller) => done(admit(request, reply, caller, scope)), done);
+    lookup.then((caller) => done(admitted(request, reply, caller, scope)), done);
   });
 }
 

@@ -19,22 +19,10 @@ import { exportLayouts } from '../domain/export.ts';
 import { keyScopes } from '../domain/scope.ts';
 import { consolePath } from '../http/paths.ts';
 import { render } from '../http/render.ts';
+import { addEnvironment, closeSession, endKey, issueKey, replaceKey, setEnvironment } from './acts.ts';
 import { createSignInLink } from './console-session.ts';
-import {
-  changeEnvironment,
-  createEnvironment,
-  listEnvironments,
-  readExportLayout,
-} from './environment-store.ts';
-import {
-  createApiKey,
-  endSession,
-  type IssuedApiKey,
-  listApiKeys,
-  listSessions,
-  revokeApiKey,
-  rotateApiKey,
-} from './key-store.ts';
+import { listEnvironments, readExportLayout } from './environment-store.ts';
+import { type IssuedApiKey, listApiKeys, listSessions } from './key-store.ts';
 import { renderEnvironment, renderKey } from './verify-key.ts';
 
 const createEnv = defineCommand({
@@ -45,7 +33,7 @@ const createEnv = defineCommand({
   json: true,
   examples: ['sluice env create staging && sluice keys create --env staging'],
   inSession: async ({ system, argument, terminal, json }) => {
-    const environment = await createEnvironment(system.db, argument);
+    const environment = await addEnvironment(system, argument);
     if (json) return terminal.json(renderEnvironment(environment));
     terminal.print(`Environment ${environment.name} was created; its app token is ${environment.appToken}.`);
     terminal.inform(`Next, a key for it: sluice keys create --env ${environment.name}`);
@@ -79,7 +67,7 @@ const originsOfEnv = defineCommand({
     const { system, env, flags } = call;
     if (flags.set !== undefined) {
       const origins = flags.set.split(',').map((origin) => origin.trim());
-      await changeEnvironment(system.db, env, { allowed_origins: origins.filter(Boolean) });
+      await setEnvironment(system, env, { allowed_origins: origins.filter(Boolean) });
     }
     const environment = (await listEnvironments(system.db)).find(({ name }) => name === env);
     printList(
@@ -103,7 +91,7 @@ const layoutOfEnv = defineCommand({
   json: true,
   examples: ['sluice env layout --env shop --set stream'],
   inEnvironment: async ({ system, environmentId, env, flags, terminal, json }) => {
-    if (flags.set !== undefined) await changeEnvironment(system.db, env, { export_layout: flags.set });
+    if (flags.set !== undefined) await setEnvironment(system, env, { export_layout: flags.set });
     const layout = await readExportLayout(system.db, environmentId);
     if (json) terminal.json({ export_layout: layout });
     else terminal.print(layout);
@@ -145,7 +133,7 @@ const createKey = defineCommand({
     const { system, environmentId, flags } = call;
     const { label, scopes, expires } = flags;
     const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
-    printIssued(call, await createApiKey(system.db, environmentId, wish));
+    printIssued(call, await issueKey(system, environmentId, wish));
   },
 });
 
@@ -171,7 +159,7 @@ const revokeKey = defineCommand({
   examples: ['sluice keys revoke 0tzwkpc87gq5'],
   inEnvironment: async (call) => {
     const { system, environmentId, argument: keyId } = call;
-    await revokeApiKey(system.db, environmentId, keyId);
+    await endKey(system, environmentId, keyId);
     printDone(call, { key_id: keyId, status: 'revoked' }, `Key ${keyId} is revoked.`);
   },
 });
@@ -195,7 +183,7 @@ const rotateKey = defineCommand({
   inEnvironment: async (call) => {
     const { system, environmentId, argument: keyId, flags, terminal } = call;
     const dates = { oldExpiresAt: flags.oldExpires ?? null, expiresAt: flags.expires ?? null };
-    printIssued(call, await rotateApiKey(system.db, environmentId, keyId, dates));
+    printIssued(call, await replaceKey(system, environmentId, keyId, dates));
     if (flags.oldExpires === undefined)
       terminal.inform(`The old key still works: sluice keys revoke ${keyId}`);
   },
@@ -229,7 +217,7 @@ const link = defineCommand({
       throw new CommandFailed(
         `Nothing runs on ${settings.config.dataDir}. Run \`sluice start\` there first.`,
       );
-    const url = `${baseUrl}${consolePath}#link=${await createSignInLink(system.db, environmentId)}`;
+    const url = `${baseUrl}${consolePath}#link=${await createSignInLink(system, environmentId)}`;
     printDone({ terminal, json }, { url }, url);
     const answers = await fetch(`${baseUrl}/health/live`, { signal: AbortSignal.timeout(answerMs) }).then(
       ({ ok }) => ok,
@@ -262,7 +250,7 @@ const end = defineCommand({
   examples: ['sluice console end q3Zt0bV1kXyA'],
   inEnvironment: async (call) => {
     const { system, environmentId, argument: sessionId } = call;
-    await endSession(system.db, environmentId, sessionId);
+    await closeSession(system, environmentId, sessionId);
     printDone(call, { session_id: sessionId, status: 'ended' }, `Session ${sessionId} has ended.`);
   },
 });

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../base/errors.ts';
 import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
+import { type ActContext, act, actingAs } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from './environment-store.ts';
 import {
@@ -40,32 +41,45 @@ interface NewSession {
 const adminKeyId = 'ADMIN_KEY';
 
 /** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */
-export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<NewSession | null> {
+export async function signIn(
+  context: ActContext,
+  config: ConfiguredKeys,
+  wish: SignIn,
+): Promise<NewSession | null> {
+  const { db } = context;
   const { key, environment = defaultEnvironmentName } = wish;
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
     const row = await findEnvironment(db, environment);
     if (row === null) throw inputError('not_found', 'There is no such environment', 'environment');
-    return open(db, { environmentId: row.environmentId, holder: 'admin', secret: key }, wish.client);
+    return open(context, { environmentId: row.environmentId, holder: 'admin', secret: key }, wish.client);
   }
   const caller = await verifyKey(db, config.apiKey, `Token ${key}`);
   if (isRefusal(caller)) return null;
   const { keyId } = caller;
   const { environmentId } = caller.environment;
   return keyId === staticKeyId
-    ? open(db, { environmentId, holder: 'static_key', secret: key }, wish.client)
-    : open(db, { environmentId, holder: 'key', keyId }, wish.client);
+    ? open(context, { environmentId, holder: 'static_key', secret: key }, wish.client)
+    : open(context, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
 /** Returns `null` if the link was used or has expired. */
-export async function signInByLink(db: Database, token: string, client: string): Promise<NewSession | null> {
-  const environmentId = await takeLink(db, token);
-  return environmentId === null ? null : open(db, { environmentId, holder: 'link' }, client);
+export async function signInByLink(
+  context: ActContext,
+  token: string,
+  client: string,
+): Promise<NewSession | null> {
+  const environmentId = await takeLink(context.db, token);
+  return environmentId === null ? null : open(context, { environmentId, holder: 'link' }, client);
 }
 
 /** Returns the token of a one-time link. The link signs in an administrator. */
-export async function createSignInLink(db: Database, environmentId: number): Promise<string> {
+export async function createSignInLink(context: ActContext, environmentId: number): Promise<string> {
   const token = makeSecret();
-  await insertLink(db, environmentId, token);
+  await act(
+    context,
+    (db) => insertLink(db, environmentId, token),
+    () => ({ action: 'link.created', environmentId, thing: null }),
+  );
   return token;
 }
 
@@ -76,18 +90,25 @@ interface Opening {
   readonly secret?: string;
 }
 
-async function open(db: Database, opening: Opening, client: string): Promise<NewSession> {
+async function open(context: ActContext, opening: Opening, client: string): Promise<NewSession> {
   const { environmentId, holder, keyId = null, secret } = opening;
   const cookie = makeSecret();
-  const session = await insertSession(db, {
-    sessionId: randomBytes(9).toString('base64url'),
+  const sessionId = randomBytes(9).toString('base64url');
+  const added = {
+    sessionId,
     cookie,
     environmentId,
     holder,
     keyId,
     mark: secret === undefined ? null : markOf(cookie, secret),
     client: client.replace(/[^\x20-\x7e]/g, '?').slice(0, maxClientName),
-  });
+  };
+  const actor = { kind: 'api_key', name: shownKeyId(holder, keyId), sessionId } as const;
+  const session = await act(
+    actingAs(context, actor),
+    (db) => insertSession(db, added),
+    () => ({ action: 'session.started', environmentId, thing: sessionId, details: { by: holder } }),
+  );
   return { session, cookie };
 }
 
@@ -103,7 +124,7 @@ export async function verifySession(
   const row = await findSession(db, cookie);
   if (row === undefined) return { refused: 'unknown', keyId: null };
   const holder = row.holder as Holder;
-  const keyId = row.key_id ?? (holder === 'static_key' ? staticKeyId : adminKeyId);
+  const keyId = shownKeyId(holder, row.key_id);
   if (!row.live) return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
   if (!row.key_live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
   const configured = holder === 'static_key' ? config.apiKey : config.adminKey;
@@ -121,6 +142,10 @@ export async function verifySession(
       isAdmin: holder === 'admin' || holder === 'link',
     },
   };
+}
+
+function shownKeyId(holder: Holder, keyId: string | null): string {
+  return keyId ?? (holder === 'static_key' ? staticKeyId : adminKeyId);
 }
 
 function makeSecret(): string {

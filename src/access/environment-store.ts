@@ -4,6 +4,7 @@ import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
 import { displayName } from '../domain/definitions.ts';
 import { entities } from '../domain/entity.ts';
 import type { ExportLayout } from '../domain/export.ts';
+import { inOneTransaction } from '../postgres/acts.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { createApiKey } from './key-store.ts';
@@ -27,7 +28,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
     throw inputError('invalid_field', `name must have ${rule}`, 'name');
   }
-  const environment = await db.transaction().execute((transaction) => insertEnvironment(transaction, name));
+  const environment = await inOneTransaction(db, (transaction) => insertEnvironment(transaction, name));
   if (environment === null)
     throw inputError('invalid_field', `The environment ${name} exists already`, 'name');
   return environment;
@@ -145,7 +146,7 @@ export async function ensureDefaultEnvironment(
 ): Promise<{ readonly environment: Environment; readonly key: string | null }> {
   const existing = await findEnvironment(db, defaultEnvironmentName);
   if (existing !== null) return { environment: existing, key: null };
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const environment = await insertEnvironment(transaction, defaultEnvironmentName);
     if (environment !== null) {
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });

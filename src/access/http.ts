@@ -5,9 +5,10 @@ import { keyScopes } from '../domain/scope.ts';
 import { dateOf, instantParameter, pathParameter } from '../http/parameters.ts';
 import { type Route, route } from '../http/route.ts';
 import { listOf, object, text, texts } from '../http/schema.ts';
+import { addEnvironment, endKey, issueKey, setEnvironment } from './acts.ts';
 import { apiKey, environmentRecord, issuedKey } from './api.ts';
-import { changeEnvironment, createEnvironment, listEnvironments } from './environment-store.ts';
-import { createApiKey, listApiKeys, revokeApiKey } from './key-store.ts';
+import { listEnvironments } from './environment-store.ts';
+import { listApiKeys } from './key-store.ts';
 import { renderEnvironment, renderKey } from './verify-key.ts';
 
 /* Routes for administrators, who manage keys and environments. */
@@ -57,10 +58,10 @@ const create = route({
     },
   },
   answer: { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref },
-  handle: async ({ system: { db }, environment, body: { label, scopes: allowed, expires_at } }) => {
+  handle: async ({ system, environment, body: { label, scopes: allowed, expires_at } }) => {
     const expiresAt = dateOf(expires_at);
     const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
-    const issued = await createApiKey(db, environment, wish);
+    const issued = await issueKey(system, environment, wish);
     return { ...renderKey(issued), key: issued.key };
   },
 });
@@ -73,8 +74,8 @@ const revoke = route({
   access: 'admin',
   params,
   answer: { status: 204, description: 'The key is revoked.' },
-  handle: async ({ system: { db }, params: { key_id }, environment }) => {
-    await revokeApiKey(db, environment, key_id);
+  handle: async ({ system, params: { key_id }, environment }) => {
+    await endKey(system, environment, key_id);
   },
 });
 
@@ -105,8 +106,8 @@ const createEnvironmentRoute = route({
     examples: { staging: { summary: 'One', value: { name: 'staging' } } },
   },
   answer: { status: 201, description: 'The environment.', schema: environmentRecord.ref },
-  handle: async ({ system: { db }, body }) => {
-    return renderEnvironment(await createEnvironment(db, body.name));
+  handle: async ({ system, body }) => {
+    return renderEnvironment(await addEnvironment(system, body.name));
   },
 });
 
@@ -141,8 +142,8 @@ const change = route({
     examples: { stream: { summary: 'One file of all kinds', value: { export_layout: 'stream' } } },
   },
   answer: { description: 'The environment.', schema: environmentRecord.ref },
-  handle: async ({ system: { db }, params: { name }, body }) =>
-    renderEnvironment(await changeEnvironment(db, name, body)),
+  handle: async ({ system, params: { name }, body }) =>
+    renderEnvironment(await setEnvironment(system, name, body)),
 });
 
 const environments = route({

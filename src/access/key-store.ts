@@ -4,6 +4,7 @@ import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isShownText } from '../base/wording.ts';
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../domain/scope.ts';
+import { inOneTransaction } from '../postgres/acts.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
 import {
   type Database,
@@ -99,7 +100,7 @@ export async function rotateApiKey(
   dates: { readonly oldExpiresAt?: Date | null; readonly expiresAt?: Date | null } = {},
 ): Promise<IssuedApiKey> {
   checkExpiry(dates.oldExpiresAt ?? null);
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const old = await selectWhere(transaction, 'api_keys', { environmentId, keyId })
       .select(keyColumns)
       .where('revoked_at', 'is', null)
@@ -217,7 +218,7 @@ export interface NewSession {
 
 /** Adds a session. Deletes the holder's oldest sessions beyond MAX_SESSIONS_PER_KEY. */
 export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const added = await transaction
       .insertInto('console_sessions')
       .values({ ...snake(session), digest: digestKey(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })

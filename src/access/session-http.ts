@@ -7,10 +7,11 @@ import { callerOf } from '../http/caller.ts';
 import { FailedLogins } from '../http/plugins/limits.ts';
 import { type Route, route } from '../http/route.ts';
 import { object } from '../http/schema.ts';
+import { closeSession } from './acts.ts';
 import { callerRecord, environmentName } from './api.ts';
 import { signIn, signInByLink, verifySession } from './console-session.ts';
 import { findEnvironment, listEnvironments } from './environment-store.ts';
-import { endSession, moveSession } from './key-store.ts';
+import { moveSession } from './key-store.ts';
 import { clearSessionCookie, crossOriginProblem, setSessionCookie } from './session-cookie.ts';
 
 async function renderCaller(
@@ -74,10 +75,10 @@ const signOut = route({
   description: 'Ends the session that the cookie names. A request with a key changes nothing.',
   access: 'any',
   answer: { status: 204, description: 'The session is ended.' },
-  handle: async ({ system: { db, config }, request, reply, environment }) => {
+  handle: async ({ system, request, reply, environment }) => {
     const { session } = callerOf(request);
-    if (session !== undefined) await endSession(db, environment, session.sessionId);
-    clearSessionCookie(request, reply, config.publicUrl);
+    if (session !== undefined) await closeSession(system, environment, session.sessionId);
+    clearSessionCookie(request, reply, system.config.publicUrl);
   },
 });
 
@@ -115,6 +116,7 @@ const signInRoute = route({
     if (problem !== null) throw problem;
     const seconds = failures.wait(request.ip);
     if (seconds > 0) {
+      system.acts.refused({ action: 'sign_in.refused', reason: 'too_many', address: request.ip });
       reply.header('retry-after', String(seconds));
       throw inputError('rate_limited', 'Too many sign-ins failed; try again later', `${seconds} s`);
     }
@@ -124,10 +126,12 @@ const signInRoute = route({
     const client = request.headers['user-agent'] ?? '';
     const signedIn =
       key === undefined
-        ? await signInByLink(db, link ?? '', client)
-        : await signIn(db, config, { key: key.trim(), environment, client });
+        ? await signInByLink(system, link ?? '', client)
+        : await signIn(system, config, { key: key.trim(), environment, client });
     if (signedIn === null) {
       failures.failed(request.ip);
+      const reason = key === undefined ? 'link' : 'key';
+      system.acts.refused({ action: 'sign_in.refused', reason, address: request.ip });
       reply.header('www-authenticate', 'Token');
       const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
       throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);

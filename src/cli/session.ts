@@ -1,10 +1,13 @@
 /** Finds or starts the database, and opens the system of a command. */
+import { hostname, userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { pollUntil, retry } from '../base/retry.ts';
 import type { System } from '../context.ts';
+import type { Actor } from '../domain/act.ts';
+import { actingAs } from '../postgres/acts.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import {
   findDatabaseUrl,
@@ -59,7 +62,7 @@ export async function withSession<T>(
   try {
     await prepareDatabase(database.url, config.redisUrl === null, log);
     const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize, mergesSmallLoads };
-    const system = await cli.openSystem(options);
+    const system = actingAs(await cli.openSystem(options), describeAccount());
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
       if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);
@@ -69,6 +72,20 @@ export async function withSession<T>(
     }
   } finally {
     await database.stop();
+  }
+}
+
+/** Returns the account that runs the command, on this host. */
+function describeAccount(): Actor {
+  return { kind: 'command_line', name: accountName(), address: hostname() };
+}
+
+function accountName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container, the user often has no entry in the list of accounts.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }
 

@@ -53,6 +53,13 @@ export async function requestDeletion(
     // The lock prevents an earlier load from being retried at the same time (`retryLoad`).
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
+    const { ids, purgeExports, options } = request;
+    await context.acts.record(db, {
+      action: 'deletion.accepted',
+      environmentId,
+      thing: jobId,
+      details: { entity, ids: ids.length, purge_exports: purgeExports, ...options },
+    });
     return jobId;
   });
   if (answer !== jobId) return answer;

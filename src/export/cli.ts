@@ -31,6 +31,7 @@ import {
   spreadsheetFormats,
 } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
+import { recordDownload } from './file-links.ts';
 import { writeSetup } from './import-folder.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import { manifestName, verifyExport } from './manifest.ts';
@@ -286,6 +287,7 @@ async function save(
     await mkdir(dirname(target), { recursive: true });
     await mkdir(partial);
     for (const { ref, filename } of result.files) {
+      await recordDownload(system, environmentId, result.jobId, filename);
       const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
       await pipeline(system.files.open(ref as FileRef), copy, { signal });
     }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
+import type { Acts } from '../postgres/acts.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
@@ -10,6 +11,7 @@ export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
+  readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
   /** Base URL of links that are made outside of a request. It has no trailing slash. */

@@ -126,7 +126,7 @@ export interface LinkRequest {
   readonly signature: string;
 }
 
-export type LinkedFile = ExportFile & { readonly ref: FileRef };
+export type LinkedFile = ExportFile & { readonly ref: FileRef; readonly environmentId: number };
 
 /**
  * Returns the file of a link.
@@ -155,7 +155,7 @@ export async function findLinkedFile(
     throw inputError('link_expired', 'The key that the link was given to is no longer valid', 'key');
   }
   if (row.filesExpired || row.file === null) throw noLongerKept(jobId);
-  return row.file;
+  return { ...row.file, environmentId: row.environmentId };
 }
 
 /**
@@ -177,6 +177,17 @@ export async function openLinkedFile(
     throw error;
   }
   return stream;
+}
+
+/** Reports that somebody gets a file of an export. */
+export function recordDownload(
+  { db, acts }: Pick<ExportContext, 'db' | 'acts'>,
+  environmentId: number,
+  jobId: string,
+  filename: string,
+): Promise<void> {
+  const thing = `${jobId}/${filename}`;
+  return acts.record(db, { action: 'file.downloaded', environmentId, thing, isFrequent: true });
 }
 
 export const noSuchLink = {

@@ -22,6 +22,7 @@ import { lenientQuery } from '../http/plugins/validation.ts';
 import { render } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { text, uuid, withExamples } from '../http/schema.ts';
+import { actingAs } from '../postgres/acts.ts';
 import { requireQueueRoom } from '../tasks/queue-room.ts';
 import { createdExport, exportItem, exportJob, exportPreview } from './api.ts';
 import {
@@ -32,6 +33,7 @@ import {
   linksExpireAt,
   noSuchLink,
   openLinkedFile,
+  recordDownload,
 } from './file-links.ts';
 import { renderCreated, renderExport, renderExportItem, requireExport } from './inspect-exports.ts';
 import { PREVIEWED_ROWS } from './limits.ts';
@@ -257,6 +259,10 @@ const download = route({
     if (range === 'unsatisfiable') {
       reply.header('content-range', `bytes */${file.bytes}`);
       throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
+    }
+    if (request.method !== 'HEAD') {
+      const holder = { kind: keyId === null ? 'link' : 'api_key', name: keyId } as const;
+      await recordDownload(actingAs(system, holder), file.environmentId, jobId, filename);
     }
     return sendFile(system, request, reply, file, range);
   },

@@ -20,9 +20,10 @@ import {
   printImported,
   renderImported,
 } from '../load/import-file.ts';
-import { applyDefinitions } from '../lookups/apply-definitions.ts';
+import { applyDefinitions, describeApplied } from '../lookups/apply-definitions.ts';
 import { readDefinitionsFile, writeDefinitionsFile } from '../lookups/definitions.ts';
 import { readDefinitions, withoutIds } from '../lookups/store.ts';
+import { type ActContext, act } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   formatOf,
@@ -80,7 +81,7 @@ export async function importFolder(
   const { system, environmentId, baseUrl } = session;
   const failed = loads.find(({ exitCode }) => exitCode !== exitCodes.ok);
   const setup =
-    failed === undefined ? await loadSetup(system.db, environmentId, folder, manifest.setup ?? []) : null;
+    failed === undefined ? await loadSetup(system, environmentId, folder, manifest.setup ?? []) : null;
   if (!options.json && setup !== null) printBack(terminal, restored, setup);
   const exitCode = failed?.exitCode ?? (restored.every(isWhole) ? exitCodes.ok : exitCodes.failed);
   const json = { loads: loads.map((each) => renderImported(each, baseUrl)), files: restored, setup };
@@ -222,17 +223,22 @@ export interface SetupLoaded {
 
 /** Adds missing definitions. Does not change or remove any definition. */
 export async function loadSetup(
-  db: Database,
+  context: ActContext,
   environmentId: number,
   folder: string,
   setup: readonly SetupFile[],
 ): Promise<SetupLoaded> {
   if (setup.length === 0) return { definitions: 'absent' };
   const items = await readValidFile(join(folder, setupName), readDefinitionsFile);
-  const dryRun = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
+  const dryRun = await applyDefinitions(context.db, environmentId, items, { dryRun: true, force: false });
   const all = kinds.map((kind) => dryRun.changes[kind]);
   if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };
   if (all.every(({ added }) => added.length === 0)) return { definitions: 'unchanged' };
-  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
+  const options = { dryRun: false, force: false };
+  await act(
+    context,
+    (db) => applyDefinitions(db, environmentId, items, options),
+    (result) => describeApplied(environmentId, result, options),
+  );
   return { definitions: 'applied' };
 }

@@ -6,6 +6,7 @@ import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from 
 import { MAX_PAGE_BYTES, MAX_SHOWN_RAW_BYTES, READ_TIMEOUT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { shorten } from '../base/wording.ts';
+import type { Act } from '../domain/act.ts';
 import {
   type ExportRequest,
   type ExportWarning,
@@ -69,6 +70,8 @@ export async function requestExport(
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept({ db, exportOptions }, environmentId, reading, jobId, idempotency, extras);
+    if (accepted.jobId === jobId)
+      await context.acts.record(db, describeRequest(environmentId, jobId, reading));
     await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });
@@ -78,6 +81,12 @@ export async function requestExport(
   // The task is in the ledger. If this notice to the queue is lost, the reconciler repeats it.
   void notifyQueue(context, answer.tasks);
   return jobId;
+}
+
+function describeRequest(environmentId: number, jobId: string, { request }: ReadRequest): Act {
+  const { datasets, format } = request;
+  const details = { datasets: datasets.join(', '), format };
+  return { action: 'export.requested', environmentId, thing: jobId, details };
 }
 
 async function accept(

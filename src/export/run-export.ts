@@ -218,6 +218,7 @@ export async function cancelExport(
     if (earlier !== null) return { at: earlier, taskId: null, due: null };
     const cancelled = await markCancelled(db, environmentId, jobId);
     if (cancelled === null) throw await notCancellable(db, environmentId, jobId);
+    await context.acts.record(db, { action: 'export.cancelled', environmentId, thing: jobId });
     return { ...cancelled, due: await recordExportEnd(context, db, environmentId, jobId) };
   });
   if (due === null) return at;

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../base/errors.ts';
+import type { Actor } from '../domain/act.ts';
 import type { Caller, Environment, KeyRefusal } from '../domain/caller.ts';
 import type { Scope } from '../domain/scope.ts';
 import type { Origin } from '../domain/task.ts';
@@ -52,6 +53,12 @@ export function callerKeyId(request: FastifyRequest): string {
 
 export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: 'api_key', name: callerKeyId(request) };
+}
+
+/** Returns who sends a request, for its acts. */
+export function callerActor({ caller, ip }: FastifyRequest): Actor {
+  if (caller === null) return { kind: 'anonymous', name: null, address: ip };
+  return { kind: 'api_key', name: caller.keyId, sessionId: caller.session?.sessionId ?? null, address: ip };
 }
 
 function hasScope(request: FastifyRequest, scope: Scope): boolean {

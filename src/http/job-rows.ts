@@ -73,7 +73,7 @@ const piecesAtATime = 2;
 export function rowsFile(file: RowsFile) {
   const inTurn = pLimit(piecesAtATime);
   return async (
-    { request, reply, params, query, environment }: RowsCall,
+    { system, request, reply, params, query, environment }: RowsCall,
     format: RowsFormat,
   ): Promise<FastifyReply> => {
     const { job_id: id } = params;
@@ -82,6 +82,12 @@ export function rowsFile(file: RowsFile) {
       .header('content-type', mediaTypes[format])
       .header('content-disposition', `attachment; filename="${jobId}-${file.name}.${format}"`);
     if (request.method === 'HEAD') return reply.send('');
+    await system.acts.record(system.db, {
+      action: `${file.name}.downloaded`,
+      environmentId: environment,
+      thing: jobId,
+      isFrequent: true,
+    });
     const pieces = takeTurns(file.export(environment, id, format, query), inTurn);
     return reply.send(Readable.from(pieces, { objectMode: false }));
   };

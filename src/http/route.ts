@@ -14,9 +14,10 @@ import type { ErrorCode } from '../base/errors.ts';
 import { compileSchema, throwProblems } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import type { Scope } from '../domain/scope.ts';
+import { actingAs } from '../postgres/acts.ts';
 import { type AnswerHeader, errorAnswers, named } from './answers.ts';
 import type { DocumentText } from './api-document.ts';
-import { environmentId, requireAdmin } from './caller.ts';
+import { callerActor, environmentId, requireAdmin } from './caller.ts';
 import { baseUrl } from './page.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
@@ -39,6 +40,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
+  /** The system, in which the caller acts. */
   readonly system: System;
   readonly server: Server;
   /** Value returned by the route's `prepare`. */
@@ -189,7 +191,7 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
     return async (request, reply) => {
       if (access === 'admin') requireAdmin(request);
       const call = {
-        system,
+        system: actingAs(system, callerActor(request)),
         server,
         prepared,
         request,

@@ -5,6 +5,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
 import type { JudgeContext } from '../ingest/judge-seam.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
+import type { Acts } from '../postgres/acts.ts';
 import type { RefusalSeam } from '../postgres/guard.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
@@ -20,6 +21,7 @@ import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
  */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
+  readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
   readonly refusals: readonly RefusalSeam[];

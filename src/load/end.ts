@@ -59,6 +59,7 @@ export async function cancelLoad(
     if (before !== null) return { cancelledAt: before, end: null };
     const cancelled = await markCancelled(db, environmentId, jobId, by);
     if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), end: null };
+    await context.acts.record(db, { action: 'load.cancelled', environmentId, thing: jobId });
     return { cancelledAt: cancelled.at, end: await recordStop(context, db, cancelled) };
   });
   if (end === null) return cancelledAt;

@@ -15,7 +15,7 @@ import { takeReceived } from './upload-store.ts';
 /* Writes loads to the ledger, once per idempotency key, and once per file if that is requested. */
 
 export async function writeLoad(
-  context: Pick<LoadContext, 'db' | 'loads' | 'records'>,
+  context: Pick<LoadContext, 'db' | 'acts' | 'loads' | 'records'>,
   request: LoadRequest,
   entity: LoadEntity,
   jobId: string,
@@ -58,6 +58,12 @@ export async function writeLoad(
     ownFile: false,
     mends: request.mends,
     chunks: received.chunks,
+  });
+  await context.acts.record(db, {
+    action: 'load.accepted',
+    environmentId,
+    thing: jobId,
+    details: { type: request.type, records: received.totalRows, bytes: received.receivedBytes },
   });
   return { jobId, created: true };
 }

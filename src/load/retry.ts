@@ -1,5 +1,6 @@
 import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
+import type { Act } from '../domain/act.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import { toGivenSource } from '../domain/option-table.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
@@ -37,7 +38,12 @@ export async function retryLoad(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: 'retry', logLine: 'load queued again', idempotencyKey } as const;
+  const action = {
+    name: 'retry',
+    act: 'load.retried',
+    logLine: 'load queued again',
+    idempotencyKey,
+  } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await requeueLoad(db, context.loads, environmentId, jobId)) return true;
     throw await notRetryable({ ...context, db }, environmentId, jobId);
@@ -57,7 +63,12 @@ export async function releaseLoad(
   by: Origin,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: 'release', logLine: 'held load released', idempotencyKey } as const;
+  const action = {
+    name: 'release',
+    act: 'load.released',
+    logLine: 'held load released',
+    idempotencyKey,
+  } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await releaseHeld(db, environmentId, jobId, by)) return true;
     const { held, status } = await requireLoad({ db }, environmentId, jobId);
@@ -68,6 +79,7 @@ export async function releaseLoad(
 
 interface QueueAction {
   readonly name: 'retry' | 'release' | `apply ${OnDrift}`;
+  readonly act: Act['action'];
   readonly logLine: string;
   readonly idempotencyKey: string | null;
 }
@@ -81,7 +93,7 @@ async function queueOnce(
   context: LoadContext,
   environmentId: number,
   jobId: string,
-  { name, logLine, idempotencyKey }: QueueAction,
+  { name, act, logLine, idempotencyKey }: QueueAction,
   queue: (db: Database) => Promise<boolean>,
 ): Promise<void> {
   const isQueued = await inTransaction(context.pool, async ({ db }) => {
@@ -89,6 +101,7 @@ async function queueOnce(
     await lockLane(db, environmentId);
     if (!(await queue(db))) return false;
     await requireNoDeletionSince(db, environmentId, jobId);
+    await context.acts.record(db, { action: act, environmentId, thing: jobId });
     return true;
   });
   if (!isQueued) return;
@@ -198,7 +211,12 @@ export async function applyPlan(
   onDrift: OnDrift,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: `apply ${onDrift}`, logLine: 'plan queued to be applied', idempotencyKey } as const;
+  const action = {
+    name: `apply ${onDrift}`,
+    act: 'load.applied',
+    logLine: 'plan queued to be applied',
+    idempotencyKey,
+  } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await queueApply(db, environmentId, jobId, onDrift)) return true;
     throw await notAppliable(db, environmentId, jobId);

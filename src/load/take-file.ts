@@ -1,5 +1,6 @@
 import type { FileOptions } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
+import { actingAs } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import { acceptLoad } from './accept.ts';
 import type { LoadContext } from './context.ts';
@@ -50,7 +51,7 @@ export async function acceptSource(
   origin: Origin,
   book: (db: Database, accepted: { readonly jobId: string; readonly created: boolean }) => Promise<void>,
 ): Promise<void> {
-  await acceptLoad(context, {
+  await acceptLoad(actingAs(context, origin), {
     environmentId,
     type: 'import',
     filename,

@@ -1,5 +1,6 @@
 /** Changes the definitions of an environment so that they equal a file. */
 import { isDeepStrictEqual } from 'node:util';
+import type { Act } from '../domain/act.ts';
 import {
   type Definitions,
   type ItemOf,
@@ -7,6 +8,7 @@ import {
   kinds,
   type StoredSegment,
 } from '../domain/definitions.ts';
+import { inOneTransaction } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import { type DefinitionsOf, definitionsOf, lockDefinitions, readAll, withoutIds } from './store.ts';
 
@@ -34,7 +36,7 @@ export function applyDefinitions(
   definitions: Definitions,
   { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
 ): Promise<Applied> {
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true });
     const blockedBy = force ? [] : plan.blockedBy;
     if (!dryRun && blockedBy.length === 0) await plan.write();
@@ -65,6 +67,22 @@ export async function planDefinitions(
       for (const kind of kinds) await write(transaction, environmentId, kind, changes);
     },
   };
+}
+
+/** Describes what was applied. Returns `null` if nothing was written. */
+export function describeApplied(
+  environmentId: number,
+  { changes, blockedBy }: Applied,
+  { dryRun }: { readonly dryRun: boolean },
+): Act | null {
+  const sum = (count: (kind: Kind) => number) => kinds.reduce((total, kind) => total + count(kind), 0);
+  const details = {
+    added: sum((kind) => changes[kind].added.length),
+    changed: sum((kind) => changes[kind].changed.length),
+    removed: sum((kind) => changes[kind].removed.length),
+  };
+  const isWritten = !dryRun && blockedBy.length === 0 && Object.values(details).some((count) => count > 0);
+  return isWritten ? { action: 'definitions.applied', environmentId, thing: null, details } : null;
 }
 
 function compare(stored: Definitions, definitions: Definitions): DefinitionChanges {

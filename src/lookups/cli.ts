@@ -7,7 +7,13 @@ import { readOperatorFile } from '../cli/input-files.ts';
 import { withEnvironment } from '../cli/session.ts';
 import { printable, printTable, type Terminal } from '../cli/terminal.ts';
 import { kinds } from '../domain/definitions.ts';
-import { type Applied, applyDefinitions, type DefinitionChanges } from './apply-definitions.ts';
+import { act } from '../postgres/acts.ts';
+import {
+  type Applied,
+  applyDefinitions,
+  type DefinitionChanges,
+  describeApplied,
+} from './apply-definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from './definitions.ts';
 import { readDefinitions, withoutIds } from './store.ts';
 
@@ -43,7 +49,11 @@ problem is named with its line), or lacks a protected segment.`,
     const items = await readOperatorFile(file, readDefinitionsFile, invocation);
     if (items === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const applied = await applyDefinitions(system.db, environmentId, items, flags);
+      const applied = await act(
+        system,
+        (db) => applyDefinitions(db, environmentId, items, flags),
+        (result) => describeApplied(environmentId, result, flags),
+      );
       const target = { env, dryRun: flags.dryRun };
       if (json) terminal.json(renderApplied(applied, target));
       else printApplied(terminal, applied, target);

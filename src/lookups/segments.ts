@@ -10,6 +10,7 @@ import { throwFileProblems } from '../base/operator-file/read.ts';
 import { compileSchema, optional, throwProblems, worded } from '../base/validation.ts';
 import { definedByFile, type SegmentItem, type StoredSegment } from '../domain/definitions.ts';
 import { object } from '../http/schema.ts';
+import { inOneTransaction } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDefinitionText, segmentItemSchema } from './definitions.ts';
 import { findSegmentItem, measureSegments } from './segment-store.ts';
@@ -87,7 +88,7 @@ export function createSegment(
   environmentId: number,
   fields: NewSegment,
 ): Promise<StoredSegment> {
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     await lockDefinitions(transaction, environmentId);
     const item = await complete(transaction, environmentId, fields);
     const find = () => findSegmentItem(transaction, environmentId, { key: item.key });
@@ -110,7 +111,7 @@ export function changeSegment(
   segmentId: number,
   fields: Static<typeof changedSegment>,
 ): Promise<StoredSegment> {
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const { id, key } = await requireOwn(transaction, environmentId, segmentId);
     const item = await complete(transaction, environmentId, { ...fields, key });
     await definitionsOf.segments.change(transaction, environmentId, item);
@@ -120,7 +121,7 @@ export function changeSegment(
 
 /** @throws InputError `not_found`, `definition_locked` */
 export function removeSegment(db: Database, environmentId: number, segmentId: number): Promise<void> {
-  return db.transaction().execute(async (transaction) => {
+  return inOneTransaction(db, async (transaction) => {
     const { key, is_protected } = await requireOwn(transaction, environmentId, segmentId);
     if (is_protected) {
       throw inputError('definition_locked', 'The segment is protected: set is_protected to false first', key);

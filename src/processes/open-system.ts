@@ -10,6 +10,7 @@ import { openFileStore } from '../files/storage.ts';
 import { openIngest } from '../ingest/ingest.ts';
 import { ChunkMemory } from '../load/context.ts';
 import { KnownProperties } from '../lookups/known-properties.ts';
+import { Acts } from '../postgres/acts.ts';
 import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { createDatabase } from '../postgres/database.ts';
 import {
@@ -55,6 +56,7 @@ export function openSystem(options: SystemOptions): System {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
+  const acts = new Acts(capabilities.flatMap((each) => each.acts?.({ db, log, config }) ?? []));
   const loads = capabilities.flatMap((each) => each.loads ?? []);
   const refusals = capabilities.flatMap((each) => each.refusals ?? []);
   const ingest = openIngest({ pool, db, config, knownProperties, metrics, refusals, records });
@@ -91,6 +93,7 @@ export function openSystem(options: SystemOptions): System {
     log,
     memory: new ChunkMemory(),
     rates,
+    acts,
     sandboxes,
     ownTasks: null,
     queueCounts: () => queue.counts(),
@@ -98,6 +101,7 @@ export function openSystem(options: SystemOptions): System {
       sandboxes?.close();
       await ingest.drained();
       await rates.close();
+      await acts.close();
       await queue.close();
       await backend.close();
       await endPool(watch);

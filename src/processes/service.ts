@@ -5,9 +5,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { ensureFirstKey } from '../access/acts.ts';
 import { createSignInLink } from '../access/console-session.ts';
 import { ensureDefaultEnvironment } from '../access/environment-store.ts';
-import { createApiKey, listApiKeys } from '../access/key-store.ts';
 import type { Config } from '../base/config.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Phase, shutDown } from '../base/timers.ts';
@@ -19,7 +19,6 @@ import { type ProcessEnv, readSettings } from '../cli/settings.ts';
 import type { Terminal } from '../cli/terminal.ts';
 import type { System } from '../context.ts';
 import { consolePath } from '../http/paths.ts';
-import type { Database } from '../postgres/database.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../queue/provide-database.ts';
 import { type HttpServer, startHttpServer } from './listen.ts';
 import { openSandboxes } from './open-sandboxes.ts';
@@ -87,19 +86,6 @@ export async function openHttpService(system: System): Promise<HttpService> {
 }
 
 /**
- * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
- * it without one. Returns a new key, or `null`. Only this call's caller ever sees the new key.
- */
-export async function ensureFirstKey(db: Database): Promise<string | null> {
-  const { environment, key } = await ensureDefaultEnvironment(db);
-  if (key !== null) return key;
-  // Revoked keys also count, because an operator who revoked the last key does not expect a new
-  // one.
-  if ((await listApiKeys(db, environment.environmentId)).length > 0) return null;
-  return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
-}
-
-/**
  * Prints a sentence on standard output, at any LOG_LEVEL. If standard output is not a terminal,
  * prints a JSON line like those of the log.
  */
@@ -146,9 +132,9 @@ export async function handOverKey(
  * Returns the URL of the console with a link that signs in once. Show it only on a terminal, and
  * never in a log.
  */
-export async function consoleLink(db: Database, url: string): Promise<string> {
-  const { environment } = await ensureDefaultEnvironment(db);
-  return `${url}${consolePath}#link=${await createSignInLink(db, environment.environmentId)}`;
+export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: string): Promise<string> {
+  const { environment } = await ensureDefaultEnvironment(system.db);
+  return `${url}${consolePath}#link=${await createSignInLink(system, environment.environmentId)}`;
 }
 
 /**
@@ -165,7 +151,7 @@ export async function announceConsole(
   }
   terminal.print(`Console, signed in by this link once, within 15 minutes:`);
   terminal.print('');
-  terminal.print(`    ${terminal.style('bold', await consoleLink(system.db, base))}`);
+  terminal.print(`    ${terminal.style('bold', await consoleLink(system, base))}`);
   terminal.print('');
 }
 
@@ -235,7 +221,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   void warnOfStorage(config, system.files, log);
   const prepare = async () => {
     await requireReady(system);
-    return ensureFirstKey(system.db);
+    return ensureFirstKey(system);
   };
   const key = await retryWhileAway(options, prepare).catch(async (error: unknown) => {
     await system.close();
@@ -342,7 +328,7 @@ export const serve = defineCommand({
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
     await retryWhileAway(waiting, () => requireReady(system));
-    const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
+    const key = await retryWhileAway(waiting, () => ensureFirstKey(system));
     if (key !== null) await handOverKey(terminal, 'serve', config.dataDir, key);
     const http = await openHttpService(system);
     if (!stop.signal.aborted) announce(terminal, 'serve', `sluice listens on ${http.url}. Ctrl-C stops it.`);

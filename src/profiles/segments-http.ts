@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../base/limits.ts';
+import type { Act } from '../domain/act.ts';
 import { abortWhenClosed } from '../http/gone-client.ts';
 import { pathParameter } from '../http/parameters.ts';
 import { type Call, type Route, route } from '../http/route.ts';
@@ -19,6 +20,8 @@ import {
   requireDefinition,
   requireSegmentItem,
 } from '../lookups/segments.ts';
+import { act } from '../postgres/acts.ts';
+import type { Database } from '../postgres/database.ts';
 import { previewSegment } from './segments.ts';
 
 const params = pathParameter(
@@ -49,6 +52,10 @@ function itemOf({ system: { reader }, params, environment }: Call<{ segment_id: 
 const definition = { property: 'plan', in: ['pro', 'enterprise'] };
 const payers = { title: 'Payers', definition };
 
+function describe(action: Act['action'], environmentId: number, segmentId: number): Act {
+  return { action, environmentId, thing: String(segmentId) };
+}
+
 const create = route({
   at: 'POST /v1/segments',
   operationId: 'createSegment',
@@ -62,8 +69,10 @@ const create = route({
   },
   answer: { status: 201, description: 'The segment.', schema: segmentDetail.ref },
   refuses: ['segment_exists'],
-  handle: async ({ system: { db }, environment, body }) =>
-    renderSegment(await createSegment(db, environment, body)),
+  handle: async ({ system, environment, body }) => {
+    const create = (db: Database) => createSegment(db, environment, body);
+    return renderSegment(await act(system, create, ({ id }) => describe('segment.created', environment, id)));
+  },
 });
 
 const change = route({
@@ -77,8 +86,10 @@ const change = route({
   json: { schema: changedSegment, examples: { plan: { summary: 'By a property', value: payers } } },
   answer: { description: 'The segment as it is now.', schema: segmentDetail.ref },
   refuses: ['definition_locked', 'segment_exists'],
-  handle: async ({ system: { db }, params: { segment_id }, environment, body }) =>
-    renderSegment(await changeSegment(db, environment, Number(segment_id), body)),
+  handle: async ({ system, params: { segment_id }, environment, body }) => {
+    const change = (db: Database) => changeSegment(db, environment, Number(segment_id), body);
+    return renderSegment(await act(system, change, ({ id }) => describe('segment.changed', environment, id)));
+  },
 });
 
 const remove = route({
@@ -90,8 +101,9 @@ const remove = route({
   params,
   answer: { status: 204, description: 'The segment is deleted.' },
   refuses: ['definition_locked'],
-  handle: async ({ system: { db }, params: { segment_id }, environment }) => {
-    await removeSegment(db, environment, Number(segment_id));
+  handle: async ({ system, params: { segment_id }, environment }) => {
+    const remove = (db: Database) => removeSegment(db, environment, Number(segment_id));
+    await act(system, remove, () => describe('segment.deleted', environment, Number(segment_id)));
     return undefined;
   },
 });

@@ -34,7 +34,7 @@ test('the sign-in page names the fault of a key, and then shows the requested pa
 });
 
 test('a one-time link signs in once, and leaves no token in the address', async () => {
-  const token = await createSignInLink(stage.t.system.db, stage.t.environment.environmentId);
+  const token = await createSignInLink(stage.t.system, stage.t.environment.environmentId);
   const page = await stage.openSignedOut(`/jobs#link=${token}`);
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   expect(page.url()).not.toContain(token);

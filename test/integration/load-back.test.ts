@@ -263,11 +263,11 @@ test('definitions come back with their keys, and never replace others', async ()
     await writeSetup(db, from, directory);
     expect((await verifyExport(directory)).differences).toEqual([]);
     const { setup = [] } = await readManifest(directory);
-    expect(await loadSetup(db, to, directory, setup)).toEqual({
+    expect(await loadSetup(t.system, to, directory, setup)).toEqual({
       definitions: 'applied',
     });
     expect(withoutIds(await readDefinitions(db, to))).toEqual(withoutIds(await readDefinitions(db, from)));
-    expect(await loadSetup(db, to, directory, setup)).toEqual({
+    expect(await loadSetup(t.system, to, directory, setup)).toEqual({
       definitions: 'unchanged',
     });
     await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false });
@@ -277,7 +277,7 @@ test('definitions come back with their keys, and never replace others', async ()
       { ...wanted, features: wanted.features.map((each) => ({ ...each, key: 'f2' })) },
       { dryRun: false, force: false },
     );
-    expect(await loadSetup(db, to, directory, setup)).toMatchObject({ definitions: 'left' });
+    expect(await loadSetup(t.system, to, directory, setup)).toMatchObject({ definitions: 'left' });
     await appendFile(join(directory, 'definitions.yaml'), ' ');
     expect((await verifyExport(directory)).differences).toEqual([
       { filename: 'definitions.yaml', problem: expect.stringMatching(/bytes, not/) },

@@ -167,11 +167,11 @@ describe('a session', () => {
 
   // proves: session-secret
   test('a sign-in link of the command line works once, and not after it expired', async () => {
-    const link = await createSignInLink(t.system.db, t.environment.environmentId);
+    const link = await createSignInLink(t.system, t.environment.environmentId);
     const first = await signIn({ link });
     expect([first.status, first.body.is_admin]).toEqual([200, true]);
     expect((await signIn({ link })).status).toBe(401);
-    const late = await createSignInLink(t.system.db, t.environment.environmentId);
+    const late = await createSignInLink(t.system, t.environment.environmentId);
     await t.system.pool.query("update console_links set expires_at = now() - interval '1 s'");
     expect((await signIn({ link: late })).status).toBe(401);
   });

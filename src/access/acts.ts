@@ -1,0 +1,124 @@
+// Changes to environments, keys and sessions as persons make them. Each is reported as an act.
+import { type ActContext, act } from '../postgres/acts.ts';
+import {
+  changeEnvironment,
+  createEnvironment,
+  type EnvironmentChanges,
+  ensureDefaultEnvironment,
+  type ListedEnvironment,
+} from './environment-store.ts';
+import {
+  createApiKey,
+  deleteApiKey,
+  endSession,
+  type IssuedApiKey,
+  listApiKeys,
+  type NewApiKey,
+  revokeApiKey,
+  rotateApiKey,
+} from './key-store.ts';
+
+/** Creates an environment. @throws the errors of `createEnvironment` */
+export function addEnvironment(context: ActContext, name: string): Promise<ListedEnvironment> {
+  return act(
+    context,
+    (db) => createEnvironment(db, name),
+    () => ({ action: 'environment.created', environmentId: null, thing: name }),
+  );
+}
+
+/** @throws the errors of `changeEnvironment` */
+export function setEnvironment(
+  context: ActContext,
+  name: string,
+  changes: EnvironmentChanges,
+): Promise<ListedEnvironment> {
+  return act(
+    context,
+    (db) => changeEnvironment(db, name, changes),
+    ({ environmentId, allowedOrigins, exportLayout }) => ({
+      action: 'environment.changed',
+      environmentId,
+      thing: name,
+      details: { allowed_origins: allowedOrigins.length, export_layout: exportLayout },
+    }),
+  );
+}
+
+/** @throws the errors of `createApiKey` */
+export function issueKey(context: ActContext, environmentId: number, wish: NewApiKey): Promise<IssuedApiKey> {
+  return act(
+    context,
+    (db) => createApiKey(db, environmentId, wish),
+    ({ keyId, label, scopes, expiresAt }) => ({
+      action: 'key.created',
+      environmentId,
+      thing: keyId,
+      details: { label, scopes: scopes.join(', '), expires_at: expiresAt?.toISOString() ?? null },
+    }),
+  );
+}
+
+/** @throws the errors of `rotateApiKey` */
+export function replaceKey(
+  context: ActContext,
+  environmentId: number,
+  keyId: string,
+  dates: { readonly oldExpiresAt: Date | null; readonly expiresAt: Date | null },
+): Promise<IssuedApiKey> {
+  return act(
+    context,
+    (db) => rotateApiKey(db, environmentId, keyId, dates),
+    (issued) => ({
+      action: 'key.rotated',
+      environmentId,
+      thing: keyId,
+      details: { new_key_id: issued.keyId, old_expires_at: dates.oldExpiresAt?.toISOString() ?? null },
+    }),
+  );
+}
+
+/** @throws InputError `not_found` */
+export function endKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
+  return act(
+    context,
+    (db) => revokeApiKey(db, environmentId, keyId),
+    () => ({ action: 'key.revoked', environmentId, thing: keyId }),
+  );
+}
+
+/** Deletes a key that a command made for itself. */
+export function dropKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
+  return act(
+    context,
+    (db) => deleteApiKey(db, environmentId, keyId),
+    () => ({ action: 'key.deleted', environmentId, thing: keyId }),
+  );
+}
+
+/** @throws InputError `not_found` */
+export function closeSession(context: ActContext, environmentId: number, sessionId: string): Promise<void> {
+  return act(
+    context,
+    (db) => endSession(db, environmentId, sessionId),
+    () => ({ action: 'session.ended', environmentId, thing: sessionId }),
+  );
+}
+
+/**
+ * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
+ * it without one. Returns a new key, or `null`. Only this call's caller ever sees the new key.
+ */
+export async function ensureFirstKey(context: ActContext): Promise<string | null> {
+  const { environment, key } = await act(context, ensureDefaultEnvironment, (first) =>
+    first.key === null
+      ? null
+      : { action: 'environment.created', environmentId: null, thing: first.environment.name },
+  );
+  if (key !== null) return key;
+  const { environmentId } = environment;
+  // Revoked keys also count, because an operator who revoked the last key does not expect a new
+  // one.
+  if ((await listApiKeys(context.db, environmentId)).length > 0) return null;
+  return (await issueKey(context, environmentId, { label: 'first key' })).key;
+}

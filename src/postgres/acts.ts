@@ -1,0 +1,100 @@
+import type { Logger } from 'pino';
+import type { Config } from '../base/config.ts';
+import { type Act, type Actor, type RefusedAttempt, serviceActor } from '../domain/act.ts';
+import type { Database } from './database.ts';
+
+// Acts are what persons and programs decide: keys, settings, jobs, downloads. Single records are
+// not acts. The code that writes an act reports it in the same transaction, and capabilities
+// listen. Without a listener, a report costs no statement.
+
+export interface ActListener {
+  /** Runs in the transaction of the act. If it throws, the act is rolled back. */
+  acted(db: Database, actor: Actor, act: Act): Promise<void>;
+  /** Counts a refused credential. Anyone can cause many of them, so it neither waits nor throws. */
+  refused(attempt: RefusedAttempt): void;
+  /** Writes what has not been written yet. Must not throw. */
+  close(): Promise<void>;
+}
+
+export interface ActSystem {
+  readonly db: Database;
+  readonly log: Logger;
+  readonly config: Config;
+}
+
+/** Starts to listen to the acts of a system. Returns `null` if it is switched off. */
+export type ActSeam = (system: ActSystem) => ActListener | null;
+
+declare module '../context.ts' {
+  interface System {
+    readonly acts: Acts;
+  }
+}
+
+/** Reports the acts of one actor to all listeners. */
+export class Acts {
+  readonly #listeners: readonly ActListener[];
+  readonly #actor: Actor;
+
+  constructor(listeners: readonly ActListener[], actor = serviceActor) {
+    this.#listeners = listeners;
+    this.#actor = actor;
+  }
+
+  get isHeard(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  /** Returns the reports of another actor. Session and address stay, unless they are given. */
+  as(actor: Actor): Acts {
+    return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
+  }
+
+  /** Reports an act. Must be called in its transaction. */
+  async record(db: Database, act: Act): Promise<void> {
+    for (const listener of this.#listeners) await listener.acted(db, this.#actor, act);
+  }
+
+  refused(attempt: RefusedAttempt): void {
+    for (const listener of this.#listeners) listener.refused(attempt);
+  }
+
+  async close(): Promise<void> {
+    for (const listener of this.#listeners) await listener.close();
+  }
+}
+
+export const unheard = new Acts([]);
+
+export interface ActContext {
+  readonly db: Database;
+  readonly acts: Acts;
+}
+
+/** Returns the same context, whose acts are those of `actor`. */
+export function actingAs<C extends Pick<ActContext, 'acts'>>(context: C, actor: Actor): C {
+  return context.acts.isHeard ? { ...context, acts: context.acts.as(actor) } : context;
+}
+
+/**
+ * Does an act and reports it in one transaction. `describe` returns `null` if nothing was changed.
+ * Without a listener, `work` has no transaction of its own.
+ */
+export function act<T>(
+  { db, acts }: ActContext,
+  work: (db: Database) => Promise<T>,
+  describe: (result: T) => Act | null,
+): Promise<T> {
+  if (!acts.isHeard) return work(db);
+  return inOneTransaction(db, async (transaction) => {
+    const result = await work(transaction);
+    const report = describe(result);
+    if (report !== null) await acts.record(transaction, report);
+    return result;
+  });
+}
+
+/** Runs `work` in the transaction of `db`, or in one of its own. */
+export function inOneTransaction<T>(db: Database, work: (db: Database) => Promise<T>): Promise<T> {
+  return db.isTransaction ? work(db) : db.transaction().execute(work);
+}
