@@ -56,7 +56,7 @@ const add = defineCommand({
     const wish = { ...readTarget(flags.url, flags.email), outcomes: flags.on, kinds: flags.type };
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const policy = readDeliveryPolicy(system.config);
-      const { subscription, secret } = await addSubscription(system.db, environmentId, wish, policy);
+      const { subscription, secret } = await addSubscription(system, environmentId, wish, policy);
       if (json)
         return terminal.json({ ...renderSubscription(subscription), ...(secret === null ? {} : { secret }) });
       const id = subscription.subscriptionId;
@@ -125,7 +125,7 @@ const rotate = defineCommand({
   json: true,
   examples: ['sluice notifications rotate-secret 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
-    const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
+    const { secret, previousUntil } = await rotateSecret(system, environmentId, id, flags.overlap);
     const until = previousUntil.toISOString();
     if (!json) terminal.inform(`The new secret of subscription ${id}, shown only this once:`);
     printDone({ terminal, json }, { id, secret, previous_secret_until: until }, secret);
@@ -142,7 +142,7 @@ const remove = defineCommand({
   examples: ['sluice notifications remove 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async (call) => {
     const { system, environmentId, argument: id } = call;
-    await removeSubscription(system.db, environmentId, id);
+    await removeSubscription(system, environmentId, id);
     printDone(call, { id, removed: true }, `Subscription ${id} is removed.`);
   },
 });

@@ -189,10 +189,10 @@ const add = route({
     },
   },
   answer: { status: 201, description: 'The subscription.', schema: issuedSubscription.ref },
-  handle: async ({ system: { db, config }, environment, body }) => {
+  handle: async ({ system, environment, body }) => {
     const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
     const wish = { ...targetOf(target), outcomes: on, kinds: types };
-    const issued = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
+    const issued = await addSubscription(system, environment, wish, readDeliveryPolicy(system.config));
     return { ...renderSubscription(issued.subscription), secret: issued.secret };
   },
 });
@@ -211,8 +211,8 @@ const remove = route({
   access: 'admin',
   params,
   answer: { status: 204, description: 'The subscription is removed.' },
-  handle: async ({ system: { db }, params: { subscription_id: id }, environment }) => {
-    await removeSubscription(db, environment, id);
+  handle: async ({ system, params: { subscription_id: id }, environment }) => {
+    await removeSubscription(system, environment, id);
   },
 });
 

@@ -2,6 +2,7 @@ import { inputError, messageOf } from '../../base/errors.ts';
 import { requireAllowedHost } from '../../base/http-client.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
 import { capitalise } from '../../base/wording.ts';
+import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 import {
@@ -24,17 +25,26 @@ type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
  * @throws InputError
  */
 export async function addSubscription(
-  db: Database,
+  context: ActContext,
   environmentId: number,
   wish: NewSubscription,
   rules: AddressRules,
 ): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
   const target = checkTarget(wish, rules);
-  if ((await listSubscriptions(db, environmentId)).length >= MAX_SUBSCRIPTIONS) {
+  if ((await listSubscriptions(context.db, environmentId)).length >= MAX_SUBSCRIPTIONS) {
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
   }
   const secret = wish.channel === 'webhook' ? generateSecret() : null;
-  const subscription = await insertSubscription(db, environmentId, { ...wish, target }, secret);
+  const subscription = await act(
+    context,
+    (db) => insertSubscription(db, environmentId, { ...wish, target }, secret),
+    ({ subscriptionId: thing, channel }) => ({
+      action: 'subscription.created',
+      environmentId,
+      thing,
+      details: { channel },
+    }),
+  );
   return { subscription, secret };
 }
 
@@ -88,11 +98,17 @@ export async function requireSubscription(
 
 /** Ends a subscription. Its deliveries remain listed. @throws InputError `not_found` */
 export async function removeSubscription(
-  db: Database,
+  context: ActContext,
   environmentId: number,
   subscriptionId: string,
 ): Promise<void> {
-  if (!(await markSubscriptionRemoved(db, environmentId, subscriptionId))) throw unknown(subscriptionId);
+  const isRemoved = await act(
+    context,
+    (db) => markSubscriptionRemoved(db, environmentId, subscriptionId),
+    (isChanged) =>
+      isChanged ? { action: 'subscription.removed', environmentId, thing: subscriptionId } : null,
+  );
+  if (!isRemoved) throw unknown(subscriptionId);
 }
 
 /**
@@ -101,15 +117,19 @@ export async function removeSubscription(
  * `invalid_field` for mail
  */
 export async function rotateSecret(
-  db: Database,
+  context: ActContext,
   environmentId: number,
   subscriptionId: string,
   overlapHours: number,
 ): Promise<{ readonly secret: string; readonly previousUntil: Date }> {
-  const { channel } = await requireSubscription(db, environmentId, subscriptionId);
+  const { channel } = await requireSubscription(context.db, environmentId, subscriptionId);
   if (channel !== 'webhook') throw inputError('invalid_field', 'Only webhooks have a secret');
   const secret = generateSecret();
-  const previousUntil = await replaceSecret(db, environmentId, subscriptionId, secret, overlapHours);
+  const previousUntil = await act(
+    context,
+    (db) => replaceSecret(db, environmentId, subscriptionId, secret, overlapHours),
+    (until) => until && { action: 'subscription.secret_rotated', environmentId, thing: subscriptionId },
+  );
   if (previousUntil === null) throw unknown(subscriptionId);
   return { secret, previousUntil };
 }

@@ -28,7 +28,7 @@ const apply = defineCommand({
     if (document === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       requireKeyFor(system.config.personalKey, personalActionsOf(document));
-      const rules = await applyRules(system.db, environmentId, document, null);
+      const rules = await applyRules(system, environmentId, document, null);
       const done = `Environment ${invocation.env} now has version ${rules.version} of its rules.`;
       printDone(invocation, renderRules(rules), done);
     });

@@ -48,12 +48,12 @@ const apply = route({
     },
   },
   answer: { description: 'The rules as they are now.', schema: rulesRecord.ref },
-  handle: async ({ system: { db, ingest, config }, environment, request, body: { file } }) => {
+  handle: async ({ system, environment, request, body: { file } }) => {
     const { value, problems } = readRulesFile(Buffer.from(file));
     throwFileProblems('file', problems);
-    requireKeyFor(config.personalKey, personalActionsOf(value ?? {}));
-    const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
-    ingest.forgetStage(environment);
+    requireKeyFor(system.config.personalKey, personalActionsOf(value ?? {}));
+    const rules = await applyRules(system, environment, value ?? {}, callerKeyId(request));
+    system.ingest.forgetStage(environment);
     return renderRules(rules);
   },
 });

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import { lockEnvironment } from '../../access/environment-store.ts';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
+import type { ActContext } from '../../postgres/acts.ts';
 import { camel } from '../../postgres/columns.ts';
 import { countOf, type Database, findValue, rowsOf, selectWhere } from '../../postgres/database.ts';
 import { beginUse, writersKnow } from '../../postgres/uses.ts';
@@ -43,7 +44,7 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
  * writers know that the environment has rules.
  */
 export async function applyRules(
-  db: Database,
+  { db, acts }: ActContext,
   environmentId: number,
   document: RulesDocument,
   appliedBy: string | null,
@@ -52,7 +53,10 @@ export async function applyRules(
     await lockEnvironment(transaction, environmentId);
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
-    return insertRules(transaction, environmentId, document, { before, appliedBy });
+    const added = await insertRules(transaction, environmentId, document, { before, appliedBy });
+    const details = { version: added.version };
+    await acts.record(transaction, { action: 'rules.applied', environmentId, thing: null, details });
+    return added;
   });
   await rulesCommitted(db, applied);
   return applied;

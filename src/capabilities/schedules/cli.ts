@@ -14,9 +14,8 @@ import { confinementOf } from './confinement.ts';
 import { renderRun } from './end-run.ts';
 import { readSchedulesFile } from './file.ts';
 import { renderSchedules } from './inspect.ts';
-import { applySchedules, readSchedules, removeSchedule, requireSchedule } from './keep.ts';
+import { applySchedules, pauseSchedule, readSchedules, removeSchedule } from './keep.ts';
 import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
-import { setPaused } from './schedule-store.ts';
 import { askForRun } from './start.ts';
 
 const apply = defineCommand({
@@ -47,7 +46,7 @@ problem is named with its line.`,
     const definitions = await readOperatorFile(file, read, invocation);
     if (definitions === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const changes = await applySchedules(system.db, environmentId, definitions, flags);
+      const changes = await applySchedules(system, environmentId, definitions, flags);
       const { added, changed, removed } = changes;
       const isSame = added.length + changed.length + removed.length === 0;
       const written = !flags.dryRun && !isSame;
@@ -123,7 +122,7 @@ schedule; 130 stopped while waiting: the run goes on.`,
     const { db } = system;
     const { signal } = listenForStop();
     const dueAt = readDue(flags.due);
-    const outcome = await askForRun(db, environmentId, name, dueAt);
+    const outcome = await askForRun(system, environmentId, name, dueAt);
     if (outcome === 'known') terminal.inform('There is a run of that time already.');
     const key = { environmentId, name, dueAt };
     const latest = flags.wait ? await followRun(db, key, terminal, signal) : await findRun(db, key);
@@ -148,8 +147,7 @@ function pausing(name: 'pause' | 'resume', summary: string, description: string,
     inEnvironment: async (call) => {
       const { system, environmentId, argument: schedule } = call;
       const paused = name === 'pause';
-      await requireSchedule(system.db, environmentId, schedule);
-      await setPaused(system.db, environmentId, schedule, paused, new Date());
+      await pauseSchedule(system, environmentId, schedule, paused);
       printDone(call, { schedule, paused }, `${schedule} ${done}`);
     },
   });
@@ -178,7 +176,7 @@ const remove = defineCommand({
   examples: ['sluice schedules delete partner-accounts'],
   inEnvironment: async (call) => {
     const { system, environmentId, argument: name } = call;
-    await removeSchedule(system.db, environmentId, name);
+    await removeSchedule(system, environmentId, name);
     printDone(call, { schedule: name, deleted: true }, `${name} is deleted.`);
   },
 });

@@ -17,9 +17,16 @@ import { scheduleItem, scheduleList, scheduleRun } from './api.ts';
 import { confinementOf } from './confinement.ts';
 import { readSchedule } from './file.ts';
 import { renderSchedules, renderWholeRun } from './inspect.ts';
-import { keepSchedule, noSchedule, readSchedules, removeSchedule, requireSchedule } from './keep.ts';
+import {
+  keepSchedule,
+  noSchedule,
+  pauseSchedule,
+  readSchedules,
+  removeSchedule,
+  requireSchedule,
+} from './keep.ts';
 import { readRuns } from './run-store.ts';
-import { listSchedules, setPaused } from './schedule-store.ts';
+import { listSchedules } from './schedule-store.ts';
 import { type JobOptions, publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
 import { askForRun } from './start.ts';
 
@@ -142,16 +149,17 @@ const put = (jobOptions: JobOptions) =>
     answer,
     handle: async (call) => {
       const {
-        system: { db, log },
+        system,
         request,
         environment,
         params: { schedule: name },
       } = call;
+      const { db, log } = system;
       const definition = await readBody(call, name);
       requireExport(request, definition);
       const [existing] = await listSchedules(db, environment, name);
       if (existing !== undefined) requireExport(request, existing.definition as ScheduleDefinition);
-      await keepSchedule(db, environment, definition);
+      await keepSchedule(system, environment, definition);
       log.info({ schedule: name, request_id: request.id }, 'schedule stored');
       return renderOne(db, await requireSchedule(db, environment, name));
     },
@@ -170,9 +178,9 @@ const change = route({
     examples: { pause: { summary: 'Pause', value: { paused: true } } },
   },
   answer,
-  handle: async ({ system: { db, log }, request, environment, params: { schedule: name }, body }) => {
-    await requireSchedule(db, environment, name);
-    await setPaused(db, environment, name, body.paused, new Date());
+  handle: async ({ system, request, environment, params: { schedule: name }, body }) => {
+    const { db, log } = system;
+    await pauseSchedule(system, environment, name, body.paused);
     log.info({ schedule: name, request_id: request.id, paused: body.paused }, 'schedule changed');
     return renderOne(db, await requireSchedule(db, environment, name));
   },
@@ -187,10 +195,11 @@ const remove = route({
   access: 'import',
   params,
   answer: { status: 204, description: 'The schedule is deleted.' },
-  handle: async ({ system: { db, log }, request, reply, environment, params: { schedule: name } }) => {
+  handle: async ({ system, request, reply, environment, params: { schedule: name } }) => {
+    const { db, log } = system;
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    await removeSchedule(db, environment, name);
+    await removeSchedule(system, environment, name);
     log.info({ schedule: name, request_id: request.id }, 'schedule deleted');
     return reply.send();
   },
@@ -241,12 +250,13 @@ const run = route({
     },
   },
   answer: { status: 202, description: 'The run.', schema: scheduleRun.ref },
-  handle: async ({ system: { db }, request, params: { schedule: name }, environment, body }) => {
+  handle: async ({ system, request, params: { schedule: name }, environment, body }) => {
+    const { db } = system;
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
     // Converting to a Date drops microseconds, so that the stored run can be found again.
     const dueAt = dateOf(body.due_at) ?? new Date();
-    await askForRun(db, environment, name, dueAt);
+    await askForRun(system, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);
     if (run === undefined) throw noSchedule(name);
     return renderWholeRun(db, run);

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type InputError, inputError } from '../../base/errors.ts';
+import type { Act } from '../../domain/act.ts';
+import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   deleteSchedule,
@@ -7,6 +9,7 @@ import {
   lockSchedule,
   type StoredSchedule,
   saveSchedule,
+  setPaused,
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
@@ -56,19 +59,38 @@ export function noSchedule(name: string): InputError {
  * Stores a schedule. Replaces a schedule that has the same name. @throws InputError `invalid_field`
  */
 export async function keepSchedule(
-  db: Database,
+  context: ActContext,
   environmentId: number,
   definition: ScheduleDefinition,
 ): Promise<void> {
-  await applySchedules(db, environmentId, [definition], { prune: false, dryRun: false });
+  await applySchedules(context, environmentId, [definition], { prune: false, dryRun: false });
 }
 
 /** @throws InputError `not_found` */
-export async function removeSchedule(db: Database, environmentId: number, name: string): Promise<void> {
-  const isGone = await db
-    .transaction()
-    .execute((transaction) => deleteSchedule(transaction, environmentId, name));
-  if (!isGone) throw noSchedule(name);
+export async function removeSchedule(
+  { db, acts }: ActContext,
+  environmentId: number,
+  name: string,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    if (!(await deleteSchedule(transaction, environmentId, name))) throw noSchedule(name);
+    await acts.record(transaction, { action: 'schedule.deleted', environmentId, thing: name });
+  });
+}
+
+/** Pauses or resumes a schedule. @throws InputError `not_found` */
+export async function pauseSchedule(
+  context: ActContext,
+  environmentId: number,
+  name: string,
+  isPaused: boolean,
+): Promise<void> {
+  await requireSchedule(context.db, environmentId, name);
+  await act(
+    context,
+    (db) => setPaused(db, environmentId, name, isPaused, new Date()),
+    () => ({ action: isPaused ? 'schedule.paused' : 'schedule.resumed', environmentId, thing: name }),
+  );
 }
 
 interface ApplyOptions {
@@ -89,7 +111,7 @@ export interface ScheduleChanges {
  * `invalid_field`
  */
 export function applySchedules(
-  db: Database,
+  { db, acts }: ActContext,
   environmentId: number,
   definitions: readonly ScheduleDefinition[],
   { prune, dryRun }: ApplyOptions,
@@ -108,6 +130,11 @@ export function applySchedules(
       if (names.has(definition.name)) await saveSchedule(transaction, environmentId, definition, now);
     }
     for (const name of changes.removed) await deleteSchedule(transaction, environmentId, name);
+    const record = (action: Act['action'], thing: string) =>
+      acts.record(transaction, { action, environmentId, thing });
+    for (const name of changes.added) await record('schedule.created', name);
+    for (const { name } of changes.changed) await record('schedule.changed', name);
+    for (const name of changes.removed) await record('schedule.deleted', name);
     return changes;
   });
 }

@@ -8,6 +8,7 @@ import type { ExportFile, ExportWarning } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
+import { act, actingAs } from '../../postgres/acts.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { resolveRange } from './due-times.ts';
 import { insertRunItem, readRunItems } from './run-store.ts';
@@ -64,6 +65,8 @@ const fullExport = {
   details: 'since_last_success',
 };
 
+const originOf = ({ name }: RunAttempt) => ({ kind: 'schedule', name }) as const;
+
 async function requestJob(
   context: ScheduleContext,
   run: RunAttempt,
@@ -72,8 +75,9 @@ async function requestJob(
   warnings: readonly ExportWarning[] = [],
 ): Promise<void> {
   const body = { wait_for_loads: true, ...requestOf(context.exportOptions, exported), ...rest };
-  await requestExport(context, run.environmentId, body, null, {
-    origin: { kind: 'schedule', name: run.name },
+  const origin = originOf(run);
+  await requestExport(actingAs(context, origin), run.environmentId, body, null, {
+    origin,
     retentionDays: exported.retention_days ?? null,
     warnings,
     inSameTransaction: async (db, jobId) => {
@@ -105,7 +109,11 @@ async function deliverExport(
     signal.throwIfAborted();
     await copyFile(context, file, folder, signal);
   }
-  await setDeliveredTo(context.db, run.claim, folder);
+  await act(
+    actingAs(context, originOf(run)),
+    (db) => setDeliveredTo(db, run.claim, folder),
+    () => ({ action: 'export.delivered', environmentId: run.environmentId, thing: jobId }),
+  );
   context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 

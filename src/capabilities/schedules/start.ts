@@ -5,7 +5,8 @@
 
 import { RECONCILE_MS } from '../../base/limits.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
-import { type Database, inTransaction } from '../../postgres/database.ts';
+import type { ActContext } from '../../postgres/acts.ts';
+import { inTransaction } from '../../postgres/database.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
@@ -149,7 +150,7 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
  * InputError `not_found`
  */
 export async function askForRun(
-  db: Database,
+  { db, acts }: ActContext,
   environmentId: number,
   name: string,
   dueAt: Date,
@@ -159,7 +160,10 @@ export async function askForRun(
     if (schedule === null) throw noSchedule(name);
     const definition = definitionOf(schedule);
     const run = { dueAt, cause: 'asked', missed: 0, skip: null, definition } as const;
-    if ((await insertRun(transaction, environmentId, name, run)) !== null) return 'asked';
-    return (await requeueRun(transaction, environmentId, name, dueAt, definition)) ? 'again' : 'known';
+    const isNew = (await insertRun(transaction, environmentId, name, run)) !== null;
+    if (!isNew && !(await requeueRun(transaction, environmentId, name, dueAt, definition))) return 'known';
+    const details = { due_at: dueAt.toISOString() };
+    await acts.record(transaction, { action: 'schedule.run', environmentId, thing: name, details });
+    return isNew ? 'asked' : 'again';
   });
 }

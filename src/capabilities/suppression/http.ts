@@ -5,6 +5,7 @@ import { bodyBytes } from '../../http/plugins/json-body.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
 import { withExamples } from '../../http/schema.ts';
+import { act } from '../../postgres/acts.ts';
 import { liftedSuppressions, suppressionCount } from './api.ts';
 import { countSuppressions, findSuppressed, liftSuppressions } from './store.ts';
 
@@ -46,7 +47,16 @@ const lift = route({
   refuses: ['too_many_records'],
   handle: async ({ system, request, environment }) => {
     const ids = lifting.read(bodyBytes(request));
-    const lifted = await liftSuppressions(system.db, environment, ids);
+    const lifted = await act(
+      system,
+      (db) => liftSuppressions(db, environment, ids),
+      (count) => ({
+        action: 'suppression.lifted',
+        environmentId: environment,
+        thing: null,
+        details: { ids: ids.length, lifted: count },
+      }),
+    );
     return { lifted, not_found: ids.length - lifted };
   },
 });

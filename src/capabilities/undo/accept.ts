@@ -37,6 +37,10 @@ export async function acceptUndo(
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
     await queueUndo({ ...context, db }, request, caller, jobId);
+    for (const undone of request.jobIds) {
+      const details = { undo_job_id: jobId, plan: request.plan };
+      await context.acts.record(db, { action: 'load.undone', environmentId, thing: undone, details });
+    }
     return jobId;
   });
   if (accepted !== jobId) return accepted;

@@ -102,7 +102,7 @@ describe('a dropped file', () => {
   test('a dropped file keeps to the rules of its environment', async () => {
     const { environment, folder } = await tenant();
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
-    await applyRules(t.system.db, environment.environmentId, rules, null);
+    await applyRules(t.system, environment.environmentId, rules, null);
     await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\nu2,gold\n');
     const [file] = await concluded(folder, 'users.csv');
     expect(file?.receipt).toMatchObject({
@@ -215,7 +215,7 @@ describe('a dropped file', () => {
     const policy = readDeliveryPolicy(t.config);
     const subscribe = (channel: 'webhook' | 'email', target: string, outcome: Outcome) =>
       addSubscription(
-        t.system.db,
+        t.system,
         environment.environmentId,
         { channel, target, outcomes: [outcome], kinds: ['load'] },
         policy,

@@ -149,8 +149,8 @@ test('a mirror that removes nothing notifies as completed_with_rejects', async (
     outcomes: ['completed_with_rejects'],
     kinds: ['load'],
   } as const;
-  const { db, config } = t.system;
-  await addSubscription(db, owner.environment.environmentId, wish, readDeliveryPolicy(config));
+  const { config } = t.system;
+  await addSubscription(t.system, owner.environment.environmentId, wish, readDeliveryPolicy(config));
   await load(owner, csv('u1,pro'), '?mirror=remove');
   const { body } = await server.json<{ data: readonly { event_type: string }[] }>('/v1/deliveries', {
     key: owner.key,

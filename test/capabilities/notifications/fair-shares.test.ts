@@ -34,7 +34,7 @@ test.each(queues)(
     mail.close();
     const subscribe = (environmentId: number, path: string): Promise<unknown> =>
       addSubscription(
-        system.db,
+        system,
         environmentId,
         {
           channel: 'webhook',

@@ -27,7 +27,7 @@ describe('the deliveries of an environment', () => {
       kinds: ['load'],
     } as const;
     const rules = { allowPrivate: true };
-    const { subscription } = await addSubscription(t.system.db, environment.environmentId, wish, rules);
+    const { subscription } = await addSubscription(t.system, environment.environmentId, wish, rules);
     return subscription.subscriptionId;
   };
 

@@ -125,7 +125,7 @@ async function subscribe({ url = receiver.url, email, on, type, environmentId }:
       ? ({ channel: 'webhook', target: url } as const)
       : ({ channel: 'email', target: email } as const);
   const { subscription, secret } = await addSubscription(
-    t.system.db,
+    t.system,
     environmentId ?? t.environment.environmentId,
     { ...recipient, outcomes: on ?? defaultOutcomes, kinds: type ?? jobKinds },
     openPolicy,
@@ -210,7 +210,7 @@ describe('a webhook', () => {
     await subscribe({ type: ['export'], on: ['completed', 'cancelled'] });
     const matching = await subscribe({ on: ['completed', 'cancelled'], type: ['load'] });
     const removed = await subscribe();
-    await removeSubscription(t.system.db, t.environment.environmentId, removed.id);
+    await removeSubscription(t.system, t.environment.environmentId, removed.id);
     await load('user_id,plan\n');
     const waiting = await begin();
     await cancelLoad(t.system, t.environment.environmentId, waiting.jobId);
@@ -352,7 +352,7 @@ describe('a receiver', () => {
     const byAddress = `https://127.0.0.1:${receiver.port}/`;
     await expect(
       addSubscription(
-        t.system.db,
+        t.system,
         t.environment.environmentId,
         { channel: 'webhook', target: byAddress, outcomes: ['failed'], kinds: ['load'] },
         { allowPrivate: false },
@@ -419,14 +419,14 @@ describe('a receiver', () => {
   test('a receiver with a new secret gets signatures by both for the requested hours', async () => {
     const { id, secret } = await subscribe();
     const { environmentId } = t.environment;
-    const nextSecret = await rotateSecret(t.system.db, environmentId, id, 24);
+    const nextSecret = await rotateSecret(t.system, environmentId, id, 24);
     expect(await sendTest(sender(), environmentId, id)).toMatchObject({ delivered: true, status: 204 });
     const [ping] = receiver.received;
     if (ping === undefined) throw new Error('nothing came');
     expect(JSON.parse(ping.body.toString())).toMatchObject({ type: 'ping', data: {} });
     for (const key of [secret, nextSecret.secret])
       expect(isFromSluice(key, ping.headers, ping.body)).toBe(true);
-    const lastSecret = await rotateSecret(t.system.db, environmentId, id, 0);
+    const lastSecret = await rotateSecret(t.system, environmentId, id, 0);
     await sendTest(sender(), environmentId, id);
     const [, secondPing] = receiver.received;
     if (secondPing === undefined) throw new Error('nothing came');
@@ -578,7 +578,7 @@ test('old notifications are removed once they were sent', async () => {
 
 test('no secret and no address of a webhook is ever logged', async () => {
   const { id, secret } = await subscribe({ url: `${receiver.url}/pa55word?token=t0ken` });
-  const nextSecret = await rotateSecret(t.system.db, t.environment.environmentId, id, 1);
+  const nextSecret = await rotateSecret(t.system, t.environment.environmentId, id, 1);
   receiver.answer((response) => response.writeHead(404).end('Cannot POST /hooks/pa55word'));
   await load();
   await deliver();

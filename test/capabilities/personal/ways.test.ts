@@ -432,7 +432,7 @@ test('rules that hash are refused without a key, and rules that drop need none',
   );
   expect(status).toBe(200);
   const document = readRulesFile(Buffer.from(rules)).value ?? {};
-  await applyRules(system.system.db, system.environment.environmentId, document, null);
+  await applyRules(system.system, system.environment.environmentId, document, null);
   expect((await serverWithoutKey.fetch('/v1/identify', { json: good })).status).toBe(503);
   await expect(requireReady(system.system)).rejects.toThrow(/PERSONAL_KEY/);
 });

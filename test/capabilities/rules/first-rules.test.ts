@@ -26,7 +26,7 @@ const strict = {
 } as const;
 const document: RulesDocument = { users: strict, companies: strict, events: strict };
 /** Applies rules as another process would, without notifying the server of this test. */
-const applyElsewhere = (to = environmentId) => applyRules(t.system.db, to, document, null);
+const applyElsewhere = (to = environmentId) => applyRules(t.system, to, document, null);
 const broken = { problems: [{ code: 'breaks_rule', details: 'plan' }] };
 
 const itemOf = (

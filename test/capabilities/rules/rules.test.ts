@@ -373,11 +373,11 @@ describe('the rules of an environment', () => {
     const strict: RulesDocument = {
       users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } },
     };
-    await applyRules(system.system.db, environmentId, strict, null);
+    await applyRules(system.system, environmentId, strict, null);
     const csv = 'user_id,plan\nu1,free\nu2,gold\n';
     const running = await startManually(system.system, environmentId, csv, { chunkBytes: 1 });
     await running.chunk(0);
-    await applyRules(system.system.db, environmentId, {}, null);
+    await applyRules(system.system, environmentId, {}, null);
     await running.chunk(1);
     expect((await running.finish()).tally).toMatchObject({ inserted: 1, rejected: 1 });
     const laterLoad = await startManually(system.system, environmentId, csv, { chunkBytes: 1 });

@@ -75,7 +75,7 @@ test('a schedule is created, shown, listed by name, replaced and deleted', async
 test('a deleted schedule loses its history, except while one of its runs is active', async () => {
   await put(nightly);
   const due = new Date('2026-03-01T00:00:00Z');
-  await askForRun(t.system.db, environmentId, 'nightly', due);
+  await askForRun(t.system, environmentId, 'nightly', due);
   expect((await remove('nightly')).status).toBe(204);
   expect(await refusalOf(server, `${path}/nightly`)).toEqual([404, ['not_found']]);
   expect((await server.json<object[]>(`${path}/nightly/runs`)).body).toHaveLength(1);

@@ -46,7 +46,7 @@ const save = (fields: Readonly<Record<string, unknown>>) =>
   saveSchedule(t.system.db, t.environment.environmentId, readSchedule(fields), new Date());
 async function run(name: string, runContext = context) {
   const { environmentId } = t.environment;
-  await askForRun(t.system.db, environmentId, name, new Date());
+  await askForRun(t.system, environmentId, name, new Date());
   return finish(runContext, (await requireSchedule(t.system.db, environmentId, name)).definition);
 }
 const userIds = async () => {
@@ -83,7 +83,7 @@ test('every worker follows changes of schedules, and each due time has one run',
     now = new Date(hour + hourMs + 1_000);
     await expect.poll(statuses).toEqual(['20 completed', '0 completed']);
     expect(await userIds()).toEqual(['first.csv', 'second.csv']);
-    await removeSchedule(t.system.db, t.environment.environmentId, 'live');
+    await removeSchedule(t.system, t.environment.environmentId, 'live');
     await save({ name: 'next', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 3 * hourMs);
     await waitFor(
@@ -110,7 +110,7 @@ test('a worker with an outdated schedule makes runs of the new one, or of none',
   expect(rows).toMatchObject([{ definition: { load: { files: { pattern: 'second.csv' } } } }]);
   expect(rows[0]?.due_at.getUTCMinutes()).toBe(20);
   await t.system.pool.query('delete from schedule_runs');
-  await removeSchedule(t.system.db, t.environment.environmentId, 'live');
+  await removeSchedule(t.system, t.environment.environmentId, 'live');
   expect(await makeDueRuns(at(hour + 2 * hourMs), outdated)).toBe(0);
 });
 

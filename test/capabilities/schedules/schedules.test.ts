@@ -265,8 +265,8 @@ describe('the files of a schedule', () => {
   // proves: rules-everywhere
   test('files keep to the rules of their environment', async () => {
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
-    await applyRules(context.db, environmentId, rules, null);
-    onTestFinished(async () => void (await applyRules(context.db, environmentId, {}, null)));
+    await applyRules(context, environmentId, rules, null);
+    onTestFinished(async () => void (await applyRules(context, environmentId, {}, null)));
     await put('ruled-1.csv', 'user_id,plan\nr1,pro\nr2,gold\n');
     expect(await doNow(files('ruled-1.csv'))).toMatchObject({ status: 'completed_with_rejects' });
     expect(await userIds()).toEqual(['r1']);

@@ -152,7 +152,7 @@ test.each([
   async (_, content, options) => {
     await suppress('gone');
     const { rules, ...loadOptions } = { rules: null, ...options };
-    if (rules !== null) await applyRules(t.system.db, environmentId, rules, null);
+    if (rules !== null) await applyRules(t.system, environmentId, rules, null);
     const ended = await load(content, loadOptions);
     const rejects = await rejectsOf(ended);
     expect(rejects).toMatchObject([{ row: 1, code: 'suppressed', raw: '' }, { row: 2 }]);

@@ -65,7 +65,7 @@ export async function requestRun(
   dueAt: Date,
 ) {
   await store(context, environmentId, schedule, new Date());
-  return askForRun(context.db, environmentId, schedule.name, dueAt);
+  return askForRun(context, environmentId, schedule.name, dueAt);
 }
 
 /** Processes one of the next runs. Returns false if there is no run. */
