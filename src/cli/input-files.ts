@@ -103,7 +103,7 @@ export function explainProblems(
 
 /**
  * Reads a file, or standard input for `-`. Stops reading once there are more than `most` bytes.
- * @throws UsageError, including when the file is too large
+ * @throws UsageError if the file cannot be read
  */
 export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);

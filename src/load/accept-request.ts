@@ -7,31 +7,31 @@ import type { ReceivedFile } from './receive/received-file.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** File name given by the caller. It is only displayed, never used as a path. */
+  /** File name given by the caller. It is only displayed and never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
   readonly requestId?: string;
-  /** Job whose stored file this load reads again. `null` (the default) if the file was sent. */
+  /** Job whose stored file this load reads. `null` (the default) if the caller sent a file. */
   readonly fileOf?: string | null;
   /** Default: unknown. */
   readonly origin?: Origin;
   /**
-   * Runs in the transaction that accepts the load. Callers use it for records that must agree with
-   * the ledger.
+   * Runs in the transaction that accepts the load. Callers use it for rows that must agree with the
+   * ledger.
    */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
   readonly jobId: string;
-  /** False if the job existed before (same idempotency key, or `if_duplicate=skip`). */
+  /** False if the job already existed (same idempotency key, or `if_duplicate=skip`). */
   readonly created: boolean;
 }
 
 export interface LoadRequest extends AcceptRequest {
   readonly beginning: Beginning;
-  /** Load whose refused records the file contains, or `null`. */
+  /** Load whose refused records this file corrects, or `null`. */
   readonly mends: number | null;
 }

@@ -27,11 +27,14 @@ import { condemnReceived } from './upload-store.ts';
 
 /**
  * How long to wait for the outcome of a COMMIT that got no response, in milliseconds. If the COMMIT
- * did not reach PostgreSQL, the idle session ends after 15 s.
+ * never reached PostgreSQL, the idle session ends after 15 s.
  */
 const COMMIT_DOUBT_MS = 20_000;
 
-/** @throws InputError for columns, idempotency and duplicates, and errors of `inSameTransaction` */
+/**
+ * @throws InputError for problems with columns, idempotency or duplicates. Errors from
+ * `inSameTransaction` are also thrown.
+ */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
   const request = await prepare(context, asReceived);
   const { received } = request;
@@ -96,8 +99,8 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 }
 
 /**
- * Returns whether a COMMIT that got no response took effect. If not, removes the file. The row of
- * the file is locked while the COMMIT is running. If the outcome remains unknown, the file is left
+ * Returns whether a COMMIT that got no response took effect. If it did not, removes the file. While
+ * the COMMIT is running, the file's row is locked. If the outcome remains unknown, the file is left
  * to the sweep, because a load without its file is worse than a file without its load.
  */
 async function wasCommitted(

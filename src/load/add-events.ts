@@ -10,8 +10,8 @@ import type { LoadSource } from './running-store.ts';
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
 /**
- * Adds events with COPY, unless the last chunk contained existing events. If COPY finds an existing
- * event, only its time is lost.
+ * Adds events with COPY, unless the last chunk contained existing events. If an event already
+ * exists, the attempt with COPY costs time but does no harm.
  */
 export async function addEvents(
   transaction: Transaction,
@@ -43,13 +43,13 @@ async function tryCopying(
       ids: events.idText(),
       keyHashes: scope.keepKeys ? events.keyHashes() : null,
     });
-  // A deadlock means that another chunk is adding the same events in another order.
+  // A deadlock means that another chunk is adding the same events in a different order.
   const isThere = (error: Error): boolean => isUniqueViolation(error) || isDeadlock(error);
   const copied = await inSavepoint(transaction.client, copy, isThere);
   return 'error' in copied ? null : outcomesOf(events);
 }
 
-/** Adds the events of the records that `includes` selects. Skips events that already exist. */
+/** Adds the events of the records selected by `includes`. Skips events that already exist. */
 export async function addMissingEvents(
   transaction: Transaction,
   source: LoadSource,

@@ -28,7 +28,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Notes that this transaction writes rows of a finished chunk. */
+/** Records that this transaction writes rows of a finished chunk. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -41,10 +41,7 @@ function forCounts(
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/**
- * Format of the stored file. A CSV is recognised by its header. For queries that read
- * `loads`.
- */
+/** Format of the stored file: CSV if it has a header. For queries that read `loads`. */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
 /** Maximum number of refused records, or `null`. For queries that read `loads`. */
@@ -64,8 +61,8 @@ export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
   /**
-   * True if at least MAX_REFUSED_AT_FIRST records were read and all were refused. The load then
-   * fails.
+   * True if at least MAX_REFUSED_AT_FIRST records have been read and all of them were refused. The
+   * load then fails.
    */
   readonly isRefusedSoFar: boolean;
   readonly isCompleted: boolean;
@@ -76,9 +73,9 @@ export interface LoadProgress {
 }
 
 /**
- * Ends a chunk and its task, and adds its tally. If the claim no longer owns the task, returns
- * `null`, and the caller must roll back. Completes a load of one chunk, unless the load must fail
- * or an option in `endOptions` requires a finish task.
+ * Ends a chunk and its task, and adds the chunk's tally. If the claim no longer owns the task,
+ * returns `null`, and the caller must roll back. Completes a load of one chunk, unless the load
+ * must fail or an option in `endOptions` requires a finish task.
  */
 export async function finishChunk(
   db: Database,
@@ -146,8 +143,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a validated chunk like `finishChunk`, but counts only its rejects. Sets the pass to
- * `validate`.
+ * Ends a validated chunk in the same way as `finishChunk`, but counts only its rejects. Sets the
+ * pass to `validate`.
  */
 export async function endValidation(
   db: Database,
@@ -176,7 +173,10 @@ export async function endValidation(
 /** True if the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
-/** Inserts the task that follows chunk `chunkNo`, if any. Selects the progress from `counted`. */
+/**
+ * Inserts the task that follows chunk `chunkNo`, if any. Selects the load's progress from
+ * `counted`.
+ */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
       insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -197,7 +197,8 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
     from counted loads`;
 
 /**
- * Adds the tally by kind. The transaction has locked the load's row, so these rows cannot deadlock.
+ * Adds the tally by kind. The transaction has locked the load's row, so updating the rows of the
+ * tally cannot cause a deadlock.
  */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds

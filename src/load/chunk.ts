@@ -35,8 +35,8 @@ const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
  * Reads, maps and merges one chunk. The transaction that merges the rows also counts them.
- * Afterwards the load fails, completes or continues accordingly. If this process dies before then,
- * the reconciler does the rest.
+ * Afterwards, the load fails, completes or continues. If this process dies before that, the
+ * reconciler does the rest.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -52,8 +52,8 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
 }
 
 /**
- * Returns a function that finds users whom the capabilities of the environment refuse. Returns
- * `null` if no capability refuses users. The refused users change only between loads.
+ * Returns a function that finds users who are refused by the environment's capabilities. `null` if
+ * no capability refuses users. The set of refused users changes only between loads.
  */
 function refusalsOf(
   { db, refusals }: LoadContext,
@@ -116,7 +116,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // A late attempt may collide with rows that the next attempt wrote.
+    // A late attempt may collide with rows written by the next attempt.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -147,8 +147,8 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A user exists, or PostgreSQL refuses a record, which merging will report. Later chunks are
-      // merged.
+      // Either a user exists, or PostgreSQL refuses a record, which merging will report. Later
+      // chunks are merged.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
@@ -179,7 +179,7 @@ async function mergeChunk(
     learn(memory, kinds);
     return kinds;
   };
-  // Users that are refused or only planned must not create their companies.
+  // Users that are refused or only planned must not create companies.
   return isCareful || source.dryRun
     ? commitChunk(context, source, claimed, rows, write)
     : commitWithCompanies(context, source, claimed, rows, write);

@@ -31,8 +31,7 @@ import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
 /**
- * Time that this process has to finish a small load before the command starts workers, in
- * milliseconds.
+ * Time for this process to finish a small load before the command starts workers, in milliseconds.
  */
 const SMALL_LOAD_MS = 1_000;
 
@@ -151,7 +150,9 @@ again.`,
     },
   });
 
-/** Refuses options together with a folder, because an export is loaded unchanged. */
+/**
+ * Refuses to combine options with a folder, because the export in the folder is loaded unchanged.
+ */
 function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -181,8 +182,8 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
 }
 
 /**
- * Returns whether each file has only one chunk. Such loads run in turn, so a second worker would be
- * idle.
+ * Returns whether each file has only one chunk. Such loads run one after another, so a second
+ * worker would be idle.
  */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
@@ -190,7 +191,7 @@ function isOneChunk(inputs: readonly Input[]): boolean {
 
 /**
  * Imports files in order. Stops after the first file that fails, because later files may depend on
- * it.
+ * that file.
  */
 async function importAll(
   { terminal }: Invocation,

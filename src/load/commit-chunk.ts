@@ -32,7 +32,7 @@ import type { LoadSource } from './running-store.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** Set if this was the only chunk and it completed the load, otherwise `null`. */
+  /** Set if this was the load's only chunk and therefore completed the load. Otherwise, `null`. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -41,7 +41,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** Thrown if a load of one chunk exceeds `max_errors`. Nothing is written. */
+/** Thrown if a load of one chunk exceeds `max_errors`. Nothing has been written. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -53,8 +53,7 @@ export class TooManyRefused extends Error {
 }
 
 /**
- * Checks `max_errors` for a load of one chunk. Other loads check it in a separate pass.
- *
+ * Checks `max_errors` for a load of one chunk. Other loads have a separate pass for this check.
  * @throws TooManyRefused
  */
 export function requireFewRefused(
@@ -131,8 +130,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes to `write` those companies of its users that may not exist yet, and
- * remembers them after the commit.
+ * Commits a chunk. Passes to `write` the companies of the chunk's users that may not exist yet, and
+ * remembers these companies after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -154,16 +153,17 @@ export async function commitWithCompanies(
 }
 
 /**
- * Returns whether the commit may return before it is on disk. A crash then loses the rows and the
- * ledger entry together, and the chunk is repeated. The commit that completes a load waits for the
- * disk.
+ * Returns whether the COMMIT may return before the data is on disk. A crash then loses the rows and
+ * the ledger entry together, and the chunk is repeated. The commit that completes a load waits for
+ * the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
 /**
- * Returns the rejects of a chunk. Their `kind` is `null` unless the file may contain several kinds.
+ * Returns a chunk's rejects. Their `kind` is `null` unless the file may contain several kinds of
+ * records.
  */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
@@ -173,7 +173,8 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
 }
 
 /**
- * Returns a function that determines the cause of a reject. It costs nothing until it is called.
+ * Returns a function that determines the cause of a reject. There is no cost until that function is
+ * called.
  */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
@@ -203,7 +204,7 @@ function countChunk(
   };
 }
 
-/** Creates names and partitions, before the transaction that needs them. */
+/** Creates names and partitions before the transaction that needs them. */
 export async function prepareChunk(
   { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,

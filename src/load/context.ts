@@ -31,7 +31,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** Base URL of links that are made outside of a request. It has no trailing slash. */
+  /** Base URL for links that are not created in response to a request, without a trailing slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
@@ -46,21 +46,23 @@ const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
 /**
- * Hints about a load, learned from its chunks. They may describe committed chunks that a crash of
- * the database server has lost.
+ * Hints about a load, learned from its chunks. They may describe committed chunks that were lost in
+ * a crash of the database server.
  */
 export interface LoadMemory {
-  /** `new` as long as all users of the load were new. */
+  /** `new` as long as all users of the load have been new. */
   users: 'unknown' | 'new' | 'known';
   /** `known` if the last chunk contained existing events. */
   events: 'unknown' | 'new' | 'known';
   /** Number of chunks to read next without searching for unchanged records. */
   unsearchedChunks: number;
-  /** Number of chunks to skip after the next search, if that finds too few unchanged records. */
+  /**
+   * Number of chunks to skip after the next search, if that search finds too few unchanged records.
+   */
   nextUnsearched: number;
 }
 
-/** Companies that one attempt at a load has created on one connection. */
+/** Companies that one attempt to run a load has created on one connection. */
 class MadeCompanies {
   readonly attempt: string;
   readonly #ids = new Set<string>();
@@ -116,7 +118,7 @@ export class ChunkMemory {
     return companies;
   }
 
-  /** Lends buffers of several megabytes, so that each chunk does not have to allocate them. */
+  /** Lends buffers of several megabytes, so that they need not be allocated for each chunk. */
   async withRows<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const rows = this.#idleRows.pop() ?? new Rows();
     try {

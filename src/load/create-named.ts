@@ -6,7 +6,7 @@ import type { Rows } from './map/rows.ts';
 import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Creates the profiles that events of a rewritten file refer to: first users, then companies. */
+/** Creates the profiles to which events in a rewritten file refer: first users, then companies. */
 export async function withNamed<T>(
   { db }: Transaction,
   source: LoadSource,

@@ -34,7 +34,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load. Rows that it has written remain. Returns `null` if the load has ended. */
+/** Fails a load. Rows that it has already written remain. Returns `null` if the load has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -46,7 +46,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Cancels a load. Returns `null` if it is not in the environment or has ended. */
+/** Cancels a load. Returns `null` if the load is not in the environment or has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
@@ -78,7 +78,7 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have committed in the meantime and added the finish task.
+  // The last chunk may have been committed in the meantime and have added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
@@ -87,7 +87,7 @@ export type StoppedLoad = NonNullable<Awaited<ReturnType<typeof end>>>;
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** Columns to set on a load that is queued again. It becomes the last of its lane. */
+/** Columns to set on a load that is queued a second time. It becomes the last load in its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -97,7 +97,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** Pass of a retry that accepts an exceeded limit. A volume guard must still be checked. */
+/** Pass of a retry that accepts exceeding a limit. A volume guard must still be checked. */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -107,8 +107,8 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
  * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a pass that
- * writes nothing starts over. Returns false if the load cannot be retried. `retryLoad` then
- * explains why. Must be called under the lane's lock.
+ * writes nothing starts over. Returns false if the load cannot be retried, which `retryLoad` then
+ * explains. Must be called under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -144,7 +144,7 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/** Removes the limit that the retry accepts. Otherwise the load would fail again immediately. */
+/** Removes the limit that the retry accepts. Otherwise, the load would fail again immediately. */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -161,7 +161,7 @@ async function acceptRefused(
       .execute();
 }
 
-/** True if a load that takes this load back has begun. For queries that read `loads`. */
+/** True if a load that takes back this load has begun. For queries that read `loads`. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;

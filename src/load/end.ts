@@ -30,7 +30,10 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** Fails a running load. Rows that it has written remain. Does nothing if the load has ended. */
+/**
+ * Fails a running load. Rows that it has already written remain. Does nothing if the load has
+ * ended.
+ */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -43,8 +46,7 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 
 /**
  * Cancels a load that has not ended, or discards a held load. Its running chunks can no longer
- * commit. Returns the time of the cancellation, also for a repeated idempotency key.
- *
+ * commit. Returns the time of the cancellation, including when the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelLoad(
@@ -69,8 +71,7 @@ export async function cancelLoad(
 }
 
 /**
- * Returns the time when a held load was discarded.
- *
+ * Returns the time at which a held load was discarded.
  * @throws InputError `not_found`, `job_not_cancellable`
  */
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
@@ -79,10 +80,12 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
   throw inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Work that remains to be done after the transaction that ended or held a load. */
+/** Work that remains after the transaction that ended or held a load. */
 export interface LoadEnd {
   readonly due: readonly DueTask[];
-  /** File to remove because a capability forbids keeping the load's text, otherwise `null`. */
+  /**
+   * File to remove because a capability forbids keeping the text of the load. Otherwise, `null`.
+   */
   readonly file: FileRef | null;
 }
 
@@ -115,7 +118,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Records that a load failed or was cancelled, after the hooks of its options have run. */
+/** Records that a load failed or was cancelled, after calling the hooks of the load's options. */
 async function recordStop(
   context: Ending,
   db: Database,
@@ -128,7 +131,10 @@ async function recordStop(
   return { ...end, due: [...due, ...end.due] };
 }
 
-/** Reports to capabilities that a load ended or is held, in the same transaction. See `JobSeam`. */
+/**
+ * Reports to capabilities, in the same transaction, that a load has ended or is held. See
+ * `JobSeam`.
+ */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
@@ -157,7 +163,7 @@ export async function recordLoadEnd(
 
 const expiredAtATime = 100;
 
-/** Fails held loads that got no decision before their files expired. Pruning removes the files. */
+/** Fails held loads whose files expired before anybody decided. Pruning removes the files. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
   const message = `nobody released or discarded it within ${plural(fileDays, 'day')}: send the file again`;
   let expired: readonly number[];
@@ -167,7 +173,7 @@ export async function expireHeldLoads(context: EndContext, fileDays: number): Pr
   } while (expired.length === expiredAtATime);
 }
 
-/** Starts the next load or deletion of a lane if none is running, and notifies the workers. */
+/** Starts the next load or deletion in a lane if none is running, and notifies the workers. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
   const started = await startNext(context, environmentId);
   if (started !== null) await notifyQueue(context, started.tasks);
@@ -183,7 +189,7 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
     if (head === null) return null;
     const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
-    // The job may have been cancelled since it was selected.
+    // The job may have been cancelled after it was selected.
     return job && { kind: head.kind, ...job };
   });
   if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
@@ -192,7 +198,7 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
 
 /**
  * Maximum number of lanes that are started at the same time, which limits the connections in use. A
- * slow lane does not delay the others.
+ * slow lane does not delay the other lanes.
  */
 const lanesAtATime = 4;
 
@@ -203,7 +209,7 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
 }
 
 /**
- * Starts a lane in the background. If that fails or takes long, the reconciler starts the lane,
+ * Starts a lane in the background. If that fails or takes too long, the reconciler starts the lane,
  * because the job is in the ledger.
  */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
@@ -211,8 +217,8 @@ export function startLaneSoon(context: LaneContext, environmentId: number): void
 }
 
 /**
- * Starts the lane of a small load. If this load is next, this process runs its only chunk without
- * the queue. All other loads are left to workers, which serve environments in turn.
+ * Starts the lane of a small load. If this load is next, this process runs its only chunk,
+ * bypassing the queue. All other loads are left to workers, which serve environments in turn.
  */
 export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
   const start = async (): Promise<void> => {

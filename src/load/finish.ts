@@ -23,9 +23,9 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done. Corrects the tally, replays keys and events, notes mends,
- * checks the balance, completes the load, and starts the next job of the lane. May be repeated or
- * interrupted, and may run late.
+ * Ends a load whose chunks are all done. Corrects the tally, replays keys and events, records
+ * mends, checks the balance, completes the load, and starts the next job in the lane. It may be
+ * repeated or interrupted, and may run late.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);

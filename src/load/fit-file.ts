@@ -11,9 +11,9 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 
-/* Before acceptance, checks that the options of a load fit its file. */
+/* Checks, before a load is accepted, that its options fit its file. */
 
-/** Returns the request. The columns in its map are spelled as in the header of the file. */
+/** Returns the request with a map whose columns are spelled as in the header of the file. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -22,7 +22,10 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/** Rewrites a file that has a preset. @throws InputError `unrecognised_columns`, `invalid_field` */
+/**
+ * Rewrites a file for which a preset is set. @throws InputError `unrecognised_columns`,
+ * `invalid_field`
+ */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
   const { preset, source } = options;
@@ -41,8 +44,7 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
 }
 
 /**
- * Refuses events that would be loaded as profiles, and files that need another preset.
- *
+ * Refuses events that would be loaded as profiles, and files that need a different preset.
  * @throws InputError
  */
 export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {
@@ -51,7 +53,7 @@ export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): 
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** Returns the kind of the records. For a CSV, the header determines it. */
+/** Returns the kind of the records. In a CSV, the header determines the kind. */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

@@ -12,7 +12,7 @@ import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { type Load, readShown, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
-/** Follows a load to its end, and waits for the work of capabilities that remains then. */
+/** Follows a load to its end, then waits for work of capabilities that remains after the end. */
 export async function followLoad(
   { db, loads }: Pick<System, 'db' | 'loads'>,
   followed: Followed,
@@ -62,7 +62,8 @@ function showLoad(progress: Progress, load: Load): void {
 }
 
 /**
- * Queues a load. If `waits`, also runs it, and then `show` may return a sentence about the result.
+ * Queues a load. If `waits`, also runs the load. `show` may then return a sentence about the
+ * result.
  */
 export async function queueLoad(
   invocation: Invocation,

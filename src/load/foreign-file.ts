@@ -8,7 +8,7 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** Number of bytes of a JSON file in which its first records are searched for. */
+/** Number of bytes at the start of a JSON file that are searched for its first records. */
 const FIRST_BYTES = 1024 * 1024;
 
 /** Header of a CSV, or first records of a JSON file. */
@@ -35,7 +35,7 @@ export async function readBeginning(
 
 /**
  * Returns the first record in the format of another service, or `null`. If the load has a preset,
- * only records for other presets count.
+ * only records for different presets count.
  */
 export function findForeign(
   { records, names }: Beginning,

@@ -6,7 +6,7 @@ import { columnOf, type Database, firstRow, updateWhere } from '../postgres/data
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
 /**
- * Number of latest loads of a source from which its usual figures are computed. They are searched
+ * Number of a source's latest loads from which its usual figures are computed. They are searched
  * for among the latest USUAL_AMONG loads.
  */
 const USUAL_LOADS = 10;
@@ -27,8 +27,8 @@ const figures = (load: string) => sql`json_build_object(
 )`;
 
 /**
- * Identifies the source of a load: its origin and its file name. The digits of the name are
- * removed, because most of them are dates.
+ * Identifies the source of a load: its origin and file name. Digits in the name are removed,
+ * because most of them belong to dates.
  */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
@@ -41,8 +41,8 @@ const sourceOf = (load: string) => {
 };
 
 /**
- * Returns the figures of the file and of its source's latest loads, newest first. Returns `null` if
- * the load has no guard.
+ * Returns the figures of the file and those of the source's latest loads, newest first. Returns
+ * `null` if the load has no guard.
  */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`

@@ -49,7 +49,7 @@ export const importKind = (table: OptionTable): UploadKind => ({
   entity: null,
   readOptions: optionsReader(table, importEntities, true),
   mediaTypes: [...Object.keys(rawBodies), 'application/json'],
-  // Media types that spreadsheets and other programs use for the same formats.
+  // Media types that spreadsheet programs and other programs use for the same formats.
   otherMediaTypes: [
     'application/csv',
     'text/x-csv',
@@ -78,8 +78,8 @@ export const takesFile = (table: OptionTable) =>
       ),
     },
     query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
-    // JSON is also accepted, but not documented here. If it were, code generators would derive the
-    // type of the call from JSON, and the call could not send a file.
+    // JSON is also accepted, but not documented here. Otherwise, code generators would derive the
+    // call's type from JSON, and the call could not send a file.
     content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
   }) as const;
 
@@ -105,7 +105,7 @@ function createImport(table: OptionTable): Route {
     refuses: [...uploadRefusals, 'not_found'],
     handle: async ({ system, request, base }) => {
       const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
-      // This is the only route that renders the two numbers as strings.
+      // This route is the only one that renders these two numbers as strings.
       return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
     },
   });

@@ -30,7 +30,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Reads the input into the file store, as if it were uploaded. */
+/** Reads the input into the file store, in the same way as an upload. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -84,7 +84,7 @@ export interface Imported {
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Loads one file. Throws only errors that are not caused by the file. */
+/** Loads one file. Throws only errors that the file does not cause. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -155,7 +155,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // The messages of these failures say how to correct the file.
+  // The messages of these failures explain how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed')
     return (await isLoadTakenBack(system.db, system.loads, environmentId, load.jobId))
@@ -188,7 +188,8 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // The counts of a stopped pass cover only a part of the file. They are not shown as its result.
+  // The counts of a stopped pass cover only a part of the file, so they are not shown as its
+  // result.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -231,7 +232,7 @@ export function renderImported(
     job:
       load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // Refusals of the file, in the same form as in the HTTP API.
+    // Reasons for refusing the file, in the same format as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,
@@ -249,7 +250,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** Returns a line that describes the detected format, followed by its notes. */
+/** Returns a line that describes the detected format, followed by notes on the reading. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;

@@ -11,7 +11,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Returns whether all users of the chunk may be new. In that case an insert is worth trying. */
+/** Returns whether all users of the chunk may be new, so that an insert is worth trying. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -22,7 +22,7 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** True if each row is a user with a record of its own, and no row removes values. */
+/** True if each row is a user who has their own record, and no row removes values. */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
@@ -73,7 +73,7 @@ async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** If all users of a merged chunk were new, notes that the next chunk may be inserted. */
+/** If all users of a merged chunk were new, remembers that the next chunk may be inserted. */
 export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) memory.users = 'known';

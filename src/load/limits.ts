@@ -1,23 +1,20 @@
 import { KiB } from '../base/bytes.ts';
 
 /**
- * Number of CSV rows per chunk from which date columns are detected. For NDJSON, the number of
- * checked values.
+ * Number of CSV rows per chunk that are examined to detect date columns. For NDJSON, the number of
+ * values that are examined.
  */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;
-/**
- * Number of records that a worker reads between checks of its lease, of signals and of other
- * chunks.
- */
+/** Number of records that a worker reads before it checks its lease, signals and other chunks. */
 export const RECORDS_AT_A_TIME = 1_000;
-/** Time from the last byte of an upload until it expires, in milliseconds. */
+/** Time after the last byte of an upload at which the upload expires, in milliseconds. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Number of causes to list for a job. All others are only counted. */
+/** Number of causes to list for a job. Further causes are only counted. */
 export const MAX_SHOWN_CAUSES = 50;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
-/** Maximum number of properties, event names and days in the summary of a plan. */
+/** Maximum number of properties, event names and dates in the summary of a plan. */
 export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
 export const MAX_SAMPLE_VALUE_CHARS = 256;

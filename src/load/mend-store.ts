@@ -4,14 +4,15 @@ import { type Database, selectWhere } from '../postgres/database.ts';
 import { MAX_SHOWN_MENDS } from './limits.ts';
 
 /*
- * Mends are loads of corrected rejects. Each of their records mends a refused record of another
+ * Mends are loads of corrected rejects. Each record of a mend corrects a refused record of another
  * load.
  */
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
 /**
- * Returns how a load read its file. Returns `null` if the environment has no such load of a file.
+ * Returns how a load read its file. Returns `null` if the environment has no such load, or if the
+ * load wrote its own file.
  */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
@@ -25,8 +26,8 @@ export async function readMended(db: Database, environmentId: number, jobId: str
 }
 
 /**
- * Returns the load that this load mends. Returns `null` if there is none, or if this load writes
- * nothing.
+ * Returns the load that this load mends. Returns `null` if there is no such load, or if this load
+ * writes nothing.
  */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
@@ -66,8 +67,8 @@ export interface LoadedSince {
 }
 
 /**
- * Counts refused records that have been loaded by mends, or by mends of mends. Excludes loads that
- * were undone.
+ * Counts refused records that have since been loaded by mends, or by mends of mends. Excludes loads
+ * that were undone.
  */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(

@@ -15,20 +15,21 @@ import { createCompanies } from './merge/upsert.ts';
 import { noteNewCompanies, planBatch } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Outcomes by kind of record. A kind without outcomes is absent. */
+/** Outcomes by kind of record. Kinds without outcomes are missing. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
 /**
- * Called for each record of the chunk that the database refuses. `kind` is the kind that counts it.
+ * Called for each record of the chunk that the database refuses. `kind` is the kind under which the
+ * record is counted.
  */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
 
 /**
- * Merges users, then companies, then companies that only users name, then events. All writers use
- * this order, so deadlocks are rare. A deadlocked chunk is repeated. `companies`: ids that may not
- * exist yet. Default: the companies of the merged users.
+ * Merges users, then companies, then companies to which only users refer, then events. All writers
+ * use this order, so deadlocks are rare. A deadlocked chunk is repeated. `companies`: ids that may
+ * not exist yet. Default: the companies of the merged users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -45,7 +46,7 @@ export async function mergeRows(
 
 /**
  * Merges the records of a chunk. If the database refuses a record that passed our checks, calls
- * `refuse` for that record and merges the others.
+ * `refuse` for that record and merges the other records.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -134,7 +135,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // A counted record that has no outcome is superseded by a later record of its key in this
+    // A counted record without an outcome is superseded by a later record with the same key in this
     // chunk.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
@@ -146,7 +147,7 @@ async function mergeProfiles(
 }
 
 /**
- * Counts the records that were skipped as unchanged. Notes their keys, which other chunks may also
+ * Counts the records that were skipped as unchanged. Stores their keys, which other chunks may also
  * contain.
  */
 async function noteUnchangedRecords(
@@ -160,7 +161,7 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    // The keys are needed to apply a plan.
+    // The keys are also needed to apply a plan.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
@@ -181,7 +182,7 @@ async function createTheirCompanies(
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
-  // It matters which load created a company only if the file may contain records of companies.
+  // Which load created a company matters only if the file may contain records of companies.
   const keepKeys = scope.keepKeys && source.entity === 'auto';
   await createCompanies(db, { ...scope, keepKeys }, companies);
 }
@@ -250,9 +251,9 @@ interface Refusal {
 }
 
 /**
- * Finds the records that the database refuses, by halving `all`, and adds them to `refused`. If it
- * refuses records only in combination, the last of them counts as refused. Every trial is rolled
- * back.
+ * Finds the records that the database refuses, by halving `all`, and adds them to `refused`. If the
+ * database refuses records only in combination, the last of these records counts as refused. Every
+ * trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,
@@ -277,7 +278,7 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** Returns the shortest refused beginning that is longer than `fine` records. */
+  /** Returns the shortest refused sequence of first records that is longer than `fine` records. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;
     let most = records.length;

@@ -5,11 +5,10 @@ import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
- * Adds options of the earlier load in `options_of` if the request does not specify them. Guards and
- * options for a single file are not added, because they do not fit a file of a few corrected
+ * Adds options from the earlier load in `options_of` if the request does not specify them. Guards
+ * and options for a single file are not added, because they do not fit a file of a few corrected
  * records.
- *
- * @throws InputError `not_found`, or `invalid_field` if options contradict or require each other
+ * @throws InputError `not_found`, or `invalid_field` if options contradict or require one another
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
   { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },

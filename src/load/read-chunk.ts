@@ -1,5 +1,5 @@
 /*
- * Reads chunks into rows and rejects. If the profile of a record already has the record's digest,
+ * Reads chunks into rows and rejects. If a record's profile already has the digest of the record,
  * the record gets no row.
  */
 
@@ -32,7 +32,7 @@ const worthwhileShare = 8;
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Receives the records that may be unchanged. A record found to be unchanged is not mapped. */
+  /** Receives the records that may be unchanged. Records found to be unchanged are not mapped. */
   readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
@@ -47,10 +47,10 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns the refused users among `ids` (a text[] in binary), each with the reason. */
+/** Returns the refused users among `ids` (a text[] in binary format), each with the reason. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
-/** Reads the chunks of one load. Reading a chunk overwrites `rows` of the previous one. */
+/** Reads the chunks of one load. Reading a chunk overwrites the `rows` of the previous chunk. */
 export interface ChunkReader {
   readonly rows: Rows;
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
@@ -58,8 +58,7 @@ export interface ChunkReader {
 
 /**
  * Creates a reader for a load's chunks.
- *
- * @throws TransientError if records cannot be judged at the moment
+ * @throws TransientError if records cannot be judged at present
  */
 export async function createStoringReader(
   context: LoadContext,
@@ -75,8 +74,8 @@ export async function createStoringReader(
 
 /**
  * Creates a reader. If `findRefusedUsers` is missing, the caller specifies the refused records.
- *
- * @throws InputError if the map does not fit the header, which acceptance has already checked
+ * @throws InputError if the map does not fit the header, which has already been checked when the
+ * load was accepted
  */
 export function createChunkReader(
   source: ReadSource,
@@ -87,7 +86,7 @@ export function createChunkReader(
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
-  // Digests are not used if records state their kind, or if a preset makes several rows of one
+  // Digests are not used if records state their kind, or if a preset creates several rows from one
   // record.
   const key = !parser.hasKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
@@ -146,7 +145,7 @@ const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
  * Returns the users of refused records. If the user itself is refused, that reason takes precedence
- * over others.
+ * over the other reasons.
  */
 function usersOfRefused(
   { rejects }: Rows,
@@ -169,8 +168,8 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 
 /**
  * Reads a chunk. Records that are unchanged according to their digests are only counted. If such a
- * profile is written at the same time, the result is as if it were written later. The finish task
- * finds keys that other chunks of the load also have.
+ * profile is written at the same time, the result is the same as if it were written later. The
+ * finish task finds keys that other chunks of the load also contain.
  */
 export async function readChanged(
   context: LoadContext,
@@ -200,15 +199,15 @@ async function findUnchanged(db: Database, source: LoadSource, candidates: Uncha
 }
 
 /**
- * Returns whether a skipped record and a mapped record have the same profile. Both must then be
- * mapped.
+ * Returns whether a skipped record and a mapped record have the same profile, in which case both
+ * must be mapped.
  */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
 /**
- * Notes the share of unchanged records. If it is repeatedly low, more and more chunks skip the
+ * Remembers the share of unchanged records. If it is repeatedly low, more and more chunks skip the
  * search.
  */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {

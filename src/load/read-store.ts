@@ -35,8 +35,7 @@ interface SeamsContext extends Context {
 }
 
 /**
- * Counts rejects of the file by code, up to MAX_COUNTED_REJECTS. The most frequent code comes
- * first.
+ * Counts the file's rejects by code, up to MAX_COUNTED_REJECTS. The most frequent code comes first.
  */
 export async function countRejects(
   { db }: Context,
@@ -117,30 +116,33 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // Until its chunks start, a plan that is being applied still has the counts of its planning.
-    // They must not be shown.
+    // Until its chunks start, a plan that is being applied still has the counts of its planning,
+    // which must not be shown.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
       /** `null` unless a record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
-      /** True if the load never writes anything, or does not write yet. */
+      /** True if the load never writes anything, or has not started writing yet. */
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
       /** `null` unless a guard has held the load. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
       /**
-       * Number of jobs that precede it in its lane. 0 while it is running, and `null` after its end
-       * and in lists.
+       * Number of jobs ahead of this job in its lane. 0 while the job is running, and `null` after
+       * its end and in lists.
        */
       queuePosition: queuePosition(status, ahead),
     };
   });
 }
 
-/** Reads a load. @throws InputError `not_found`, also for a job of another environment */
+/**
+ * Reads a load. @throws InputError `not_found`, including when the job belongs to another
+ * environment
+ */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
@@ -187,7 +189,10 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/** Reads the options of a load. Returns `null` if the environment has no such load of a file. */
+/**
+ * Reads the options of a load. Returns `null` if the environment has no such load, or if the load
+ * wrote its own file.
+ */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -202,7 +207,8 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
 const bytesLock = 0x42595445;
 
 /**
- * Locks these bytes until the transaction ends. Other transactions that accept the same bytes wait.
+ * Locks these bytes until the transaction ends. Other transactions that accept the same bytes must
+ * wait.
  */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
@@ -240,7 +246,7 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   return row?.read_as ?? null;
 }
 
-/** Returns the fields that capabilities add. Runs a query only if the load has such a field. */
+/** Returns the fields added by capabilities. Runs a query only if the load has such a field. */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,
@@ -255,9 +261,9 @@ export async function readShown(
   ]);
   return {
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
-    /** True if something that the caller requested was not done. */
+    /** True if something requested by the caller was not done. */
     isPartial: applicable.some((field) => field.isPartial?.(values[field.name])),
-    /** True if work on the load remains after its end. */
+    /** True if work on the load continues after its end. */
     isOpen: applicable.some((field) => field.isOpen?.(values[field.name])),
   };
 }

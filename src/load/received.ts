@@ -1,5 +1,6 @@
 /*
- * Received files. They are stored before they belong to a load, and removed if no load uses them.
+ * Received files. They are stored before they belong to a load, and are removed if no load uses
+ * them.
  */
 import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
@@ -13,8 +14,8 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Stores files. Each is recorded in the ledger before it is complete, so that the sweep can find it
- * if it is abandoned.
+ * Stores files. Each file is recorded in the ledger before it is complete, so that the sweep can
+ * find it if it is abandoned.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
@@ -37,8 +38,8 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
 }
 
 /**
- * Stores files like `receivingStore`, but converts and rewrites them in sandboxes of the
- * environment.
+ * Stores files in the same way as `receivingStore`, but converts and rewrites them in the
+ * environment's sandboxes.
  */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
@@ -50,7 +51,7 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** Removes a file. If updating the ledger fails, the sweep does it later. */
+/** Removes a file. If updating the ledger fails, the sweep updates it later. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);

@@ -12,7 +12,7 @@ import type { LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { takeReceived } from './upload-store.ts';
 
-/* Writes loads to the ledger, once per idempotency key, and once per file if that is requested. */
+/* Writes loads to the ledger: once per idempotency key and, if requested, once per file. */
 
 export async function writeLoad(
   context: Pick<LoadContext, 'db' | 'acts' | 'loads' | 'records'>,
@@ -79,8 +79,8 @@ async function findSame(
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
   if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
-  // A file that is sent again after a crash must not be loaded twice, so unfinished loads count
-  // too.
+  // A file that is sent again after a crash must not be loaded twice, so unfinished loads also
+  // count.
   await lockBytes(db, environmentId, sha256);
   const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;
@@ -92,8 +92,8 @@ async function findSame(
 }
 
 /**
- * Returns the first pass. Guards are checked before anything is written. `max_errors` can be
- * checked without stored rows, and in a load of one chunk without a separate pass.
+ * Returns the first pass. Guards are checked before anything is written. Checking `max_errors` does
+ * not require stored rows or, in a load of one chunk, a separate pass.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,

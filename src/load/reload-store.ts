@@ -3,8 +3,8 @@ import { type Database, prepared } from '../postgres/database.ts';
 
 /*
  * Loads that repeat a file of events and therefore add nothing. An earlier load added the events,
- * none of them was removed since, and events keep their ids. The result is therefore known from the
- * ledger.
+ * none of them has been removed since, and events keep their ids. Therefore, the result is known
+ * from the ledger.
  */
 
 /** Number of times that events have been removed in the load's environment. */

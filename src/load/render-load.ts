@@ -10,7 +10,7 @@ import type { ListedReject } from './rejects/rejects.ts';
 
 /* Converts loads to records for the API, for events and for `--json`. */
 
-/** Renders the details of a load. `rejectsByCode` comes from `countRejects`. */
+/** Renders the details of a load. `rejectsByCode` is the result of `countRejects`. */
 export function renderLoadDetail(
   load: Load,
   { fields }: Pick<Shown, 'fields'>,
@@ -66,8 +66,8 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
 }
 
 /**
- * Renders a plan as JSON. Rows stay as PostgreSQL wrote them, because JavaScript numbers could lose
- * digits.
+ * Renders a plan as JSON. Rows are sent as PostgreSQL wrote them, because JavaScript numbers could
+ * lose digits.
  */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
@@ -121,12 +121,12 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
 }
 
 /**
- * Renders a reject. In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a shortened record. If
+ * Renders a reject. In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a truncated record. If
  * there is invalid UTF-8, `raw_base64` contains the bytes.
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // Removes an incomplete character at the end of a shortened record.
+  // Removes an incomplete character at the end of a truncated record.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

@@ -37,9 +37,10 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Corrects events that occur in several chunks, and their counts. Equal events without an id are
- * added as often as they are in the file. For an id, the first event in the file is stored. The
- * transaction of each chunk deletes the chunk's notes, so an interrupted replay continues.
+ * Corrects events that occur in several chunks, and the counts of these events. Equal events
+ * without an id are added as often as they occur in the file. If events have the same id, the first
+ * one in the file is stored. The transaction of each chunk deletes what was stored for the chunk's
+ * replay, so an interrupted replay continues.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -73,7 +74,7 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // In a dry run, numbers the events in the same way as the chunk did.
+  // In a dry run, the events are numbered in the same way as when the chunk was read.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
@@ -106,8 +107,8 @@ async function addRepeats(
 }
 
 /**
- * Returns the number of events added, minus those that the chunk had expected. Corrects the chunk's
- * plan.
+ * Returns the number of events added, minus the number that the chunk had expected. Corrects the
+ * chunk's plan.
  */
 async function classifyRepeats(
   transaction: Transaction,
@@ -129,13 +130,18 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
   return { ...corrections, ...byEventKind(corrected) };
 }
 
-/** While a chunk is read, collects those of its records whose events are also in other chunks. */
+/**
+ * While a chunk is read, collects the records of the chunk whose events also occur in other chunks.
+ */
 class Repeats implements IdCounter {
-  /** Repeated events that have no id. */
+  /** Repeated events without an id. */
   readonly more = new Set<number>();
-  /** Events whose id a later chunk has already added. */
+  /** Events with an id under which a later chunk has already added an event. */
   readonly replacing = new Set<number>();
-  /** Events whose id an earlier record has. The value is true if this chunk has added the event. */
+  /**
+   * Events with an id that an earlier record also has. The value is true if this chunk has added
+   * the event.
+   */
   readonly #superseded = new Map<number, boolean>();
   readonly #met = new Map<bigint, number>();
   readonly #noted: ReadonlyMap<bigint, EventRepeat>;
@@ -159,15 +165,15 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // Only the first event of an id in this chunk counts. The chunk has counted the others as
-    // superseded.
+    // Only the first event with an id in this chunk counts. The chunk has already counted the other
+    // events as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** Events that this chunk has added although an earlier chunk has the same id. */
+  /** Events added by this chunk although an earlier chunk contains the same id. */
   get surplus(): ReadonlySet<number> {
     return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }

@@ -20,8 +20,8 @@ const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
  * Merges keys again if an older record was stored instead of a newer one, which may happen because
- * chunks merge in any order. Reads only the chunks that contain such keys. If it is repeated or
- * interrupted, the result is the same.
+ * chunks are merged in any order. Reads only the chunks that contain such keys. If the replay is
+ * repeated or interrupted, the result is the same.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

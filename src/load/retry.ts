@@ -27,10 +27,9 @@ import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
  * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a plan starts
- * over. Does nothing if the idempotency key was used before.
- *
- * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (its
- * file is gone, or the load would restore data that was deleted since)
+ * over. Does nothing if the idempotency key has already been used.
+ * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (the
+ * file no longer exists, or the load would restore data that has been deleted since)
  */
 export async function retryLoad(
   context: LoadContext,
@@ -51,9 +50,8 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load last in its lane, and removes its guard. Does nothing if it was released
- * before.
- *
+ * Queues a held load last in its lane, and removes its guard. Does nothing if the load has already
+ * been released.
  * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`
  */
 export async function releaseLoad(
@@ -85,8 +83,7 @@ interface QueueAction {
 }
 
 /**
- * Queues a load, unless it is queued or the key was used before.
- *
+ * Queues a load, unless it is already queued or the key has already been used.
  * @throws InputError `job_expired`
  */
 async function queueOnce(
@@ -136,7 +133,9 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Returns why the file is gone: either it expired, or a capability required its removal. */
+/**
+ * Returns why the file no longer exists: either it expired, or a capability required its removal.
+ */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
@@ -144,11 +143,10 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Creates an upload of a load's stored file, with options that read it as the load did. The file is
- * not copied, so the upload ends when the load's file is removed.
- *
- * @throws InputError `not_found`, `job_expired` if the file is gone or data was deleted since,
- * `job_not_retryable` if the file was rewritten or not sent
+ * Creates an upload of a load's stored file, with options for reading it as the load did. The file
+ * is not copied, so the upload ends when the load's file is removed.
+ * @throws InputError `not_found`, `job_expired` if the file no longer exists or data has been
+ * deleted since, `job_not_retryable` if the file was rewritten or not sent
  */
 export async function keepFileOfLoad(
   context: SecretContext,
@@ -175,7 +173,8 @@ export async function keepFileOfLoad(
 }
 
 /**
- * Returns options for the stored file. It is always unpacked, in UTF-8, and either CSV or NDJSON.
+ * Returns options for the stored file, which is always unpacked, in UTF-8, and either CSV or
+ * NDJSON.
  */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
@@ -198,9 +197,8 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Queues a completed plan to be applied, last in its lane. `beginLoad` checks whether profiles have
- * changed since. Does nothing if the idempotency key was used before.
- *
+ * Queues a completed plan, to be applied, last in its lane. `beginLoad` checks whether profiles
+ * have changed since. Does nothing if the idempotency key has already been used.
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
  * `idempotency_conflict`
  */
@@ -243,8 +241,8 @@ const notOurs = 'another worker begins the load, or it has ended';
 
 /**
  * Starts a load from the beginning: deletes its last pass, attaches the file if the load writes its
- * own, and adds its tasks. If the load applies a plan whose profiles have changed, fails the load
- * unless `onDrift` is `proceed`.
+ * own file, and adds its tasks. If the load applies a plan whose profiles have changed, fails the
+ * load unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;

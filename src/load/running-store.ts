@@ -21,14 +21,14 @@ import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads data for the tasks of a running load, and controls its passes over the file. Planning,
- * applying a plan, checking a guard, loading after the guard, and retrying are passes. Each pass
- * first deletes the results of the previous one.
+ * Reads data for the tasks of a running load, and controls its passes over the file. A pass plans,
+ * applies a plan, checks a guard, loads after the guard, or retries. Each pass first deletes the
+ * results of the previous pass.
  */
 
 /**
- * Data of a load that the tasks of its chunks need. It changes only between passes, when no task
- * exists.
+ * Data of a load that the tasks of its chunks need. The data changes only between passes, when no
+ * task exists.
  */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
@@ -58,7 +58,7 @@ export async function readLoadSource(
     ...load,
     /** True if rejects may contain only their place and reason. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
-    /** True if other chunks may have the same keys, or if a capability needs the keys. */
+    /** True if other chunks may contain the same keys, or if a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
     /** True if stored values take precedence. The chunks then run one after another. */
     keepsExisting: options.existing === 'keep',
@@ -102,8 +102,8 @@ export async function readFinishState(db: Database, loadId: number) {
 }
 
 /**
- * Returns the plan and the limits of a load. Returns `null` if it has no limits or is not planned
- * yet.
+ * Returns the plan and the limits of a load. Returns `null` if the load has no limits or has not
+ * been planned yet.
  */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
@@ -118,9 +118,9 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Queues a completed plan to be applied, last in its lane. A failed or cancelled application may be
- * queued again. Returns false if there is no such plan, or if its file is gone. Must be called
- * under the lane's lock.
+ * Queues a completed plan, to be applied, last in its lane. A failed or cancelled application may
+ * be queued again. Returns false if there is no such plan or its file no longer exists. Must be
+ * called under the lane's lock.
  */
 export async function queueApply(
   db: Database,

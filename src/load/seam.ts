@@ -28,8 +28,8 @@ export interface LoadHooks {
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
   /**
-   * Runs in the transaction that fails or cancels the load. No chunk can commit any more. Pass the
-   * returned tasks to `notifyQueue` after the commit.
+   * Runs in the transaction that fails or cancels the load, after which no chunk can commit. Pass
+   * the returned tasks to `notifyQueue` after the commit.
    */
   stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
 }
@@ -42,8 +42,8 @@ export interface StopContext {
 /** Hooks at the end of a load. The hashes of the chunks' keys are kept until then. */
 export interface EndSeam {
   /**
-   * Decides in the transaction that renews the claim, after everything that can fail the load. A
-   * repeated call does nothing.
+   * Makes the decision in the transaction that renews the claim, after all checks that can fail the
+   * load. A repeated call does nothing.
    */
   decide(db: Database, loadId: number): Promise<void>;
   /**
@@ -51,8 +51,7 @@ export interface EndSeam {
    */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
   /**
-   * Adds its changes to a plan, after those of the chunks. Returns a query that selects the added
-   * rows.
+   * Adds changes to a plan, after those of the chunks. Returns a query that selects the added rows.
    */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
@@ -71,23 +70,22 @@ export interface HookContext {
 }
 
 /**
- * Kind of loads that write their own file and process their own chunks. They may take back other
- * loads.
+ * Kind of loads that write their own file and process their own chunks. Such loads may take back
+ * other loads.
  */
 export interface LoadKind {
   readonly type: LoadType;
   /**
-   * SQL condition for queries that read `loads`. True if a queued or running load of this
-   * kind will take back that load.
+   * SQL condition for queries that read `loads`. True if a queued or running load of this kind will
+   * take back that load.
    */
   readonly takesBack: RawBuilder<boolean>;
   /**
    * Writes the file, using `receivingStore`.
-   *
-   * @throws FinalFailure if that is currently impossible
+   * @throws FinalFailure if the file cannot be written at present
    */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
-  /** Runs in the transaction in which such a load starts to write. */
+  /** Runs in the transaction in which a load of this kind starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
   /** Applies or plans the lines of a chunk and counts them, in one transaction. */
   chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
@@ -103,7 +101,7 @@ export interface OwnFile {
 }
 
 /**
- * Field that a capability adds to the job. If its value has a `summary`, that is a sentence for
+ * Field that a capability adds to the job. If the value has a `summary`, that is a sentence for
  * people.
  */
 export interface LoadField {
@@ -114,9 +112,12 @@ export interface LoadField {
   /** SQL expression for queries that read `loads`. It returns the value of the field. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
-  /** True if something that the caller requested was not done. */
+  /** True if something requested by the caller was not done. */
   isPartial?(value: unknown): boolean;
-  /** True if work on the load remains after its end. Commands and runs of loads wait for it. */
+  /**
+   * True if work on the load continues after its end. Commands and runs of loads wait for that
+   * work.
+   */
   isOpen?(value: unknown): boolean;
 }
 
@@ -130,15 +131,14 @@ interface FieldLoad {
 }
 
 /**
- * Judge of the records of loads. It uses its settings at the time of acceptance. At most one
- * capability has a judge.
+ * Judge of records in loads. It uses its settings from the time when the load was accepted. Only
+ * one capability may have a judge.
  */
 export interface RecordSeam extends JudgeSeam {
-  /** Stores the settings for a load, in the transaction that accepts it. */
+  /** Stores the settings for a load in the transaction that accepts the load. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
   /**
-   * Returns the judge for a load. Returns `null` if its records are not judged.
-   *
+   * Returns the judge for a load. Returns `null` if the load's records are not judged.
    * @throws TransientError
    */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
@@ -148,14 +148,14 @@ export interface RecordSeam extends JudgeSeam {
 
 /** Part of a capability that forbids storing the text of some loads. */
 export interface SecretSeam {
-  /** Name of the capability. Only loads of environments that use it are checked. */
+  /** Name of the capability. Only loads in environments that use it are checked. */
   readonly use: string;
   /**
    * Returns true for a load whose file must be removed when the load ends, and whose rejects may
    * contain only their place and reason.
    */
   isSecret(db: Database, loadId: number): Promise<boolean>;
-  /** Message for users that says why the file of such a load is gone. */
+  /** Message that tells users why the file of such a load no longer exists. */
   readonly gone: string;
 }
 
@@ -178,7 +178,7 @@ export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): read
   return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
-/** Returns the kind of a load. Returns `undefined` for a load of a file that was sent. */
+/** Returns the kind of a load. Returns `undefined` if the load's file was sent. */
 export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
   return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

@@ -37,10 +37,10 @@ import { recordUnused, takeReceived } from './upload-store.ts';
 
 /*
  * Status of a load: queued → processing → completed | failed | cancelled. A failed, cancelled or
- * held load can be queued again. It has tasks (`chunk`, then `finish`) only while it is processing.
- *
- * Every transaction that ends a load deletes the tasks first and then updates the load. Chunks use
- * the same order, which prevents deadlocks.
+ * held load can be queued again. A load has tasks (`chunk`, then `finish`) only while it is
+ * processing.
+ * Every transaction that ends a load deletes the tasks first and then updates the load.
+ * Transactions of chunks use the same order, which prevents deadlocks.
  */
 
 export interface NewLoad extends JobIdentity {
@@ -67,11 +67,11 @@ export interface NewLoad extends JobIdentity {
   /** Job whose stored file is loaded again. `null` if the file was sent. */
   readonly fileOf: string | null;
   /**
-   * True if the load writes its file when it starts (see `LoadKind`). All its records may be
-   * refused.
+   * True if the load writes its own file when it starts (see `LoadKind`). All records of such a
+   * load may be refused.
    */
   readonly ownFile: boolean;
-  /** Load whose refused records the file contains in corrected form, or `null`. */
+  /** Load whose refused records this file contains in corrected form, or `null`. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -121,7 +121,9 @@ export async function insertLoad(
   return load_id;
 }
 
-/** Time when the file was first accepted. For a file that was sent, `accepted_at` of its load. */
+/**
+ * Time at which the file was first accepted. For a file that was sent, `accepted_at` of its load.
+ */
 const fileAt = (fileOf: string | null) =>
   sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
 
@@ -162,8 +164,7 @@ export function insertOwnLoad(
 }
 
 /**
- * Attaches a file to a load. The sweep removes the earlier file.
- *
+ * Attaches a file to a load. The sweep removes the file that the load had before.
  * @throws TransientError if the sweep has removed the new file
  */
 export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
@@ -197,7 +198,7 @@ async function insertChunks(db: Database, loadId: number, chunks: readonly Chunk
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
-/** In names, replaces the characters that jsonb cannot store. */
+/** Replaces characters in names that jsonb cannot store. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
@@ -217,7 +218,7 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // `beginPass` sets this time for a load that starts over.
+      // For a load that starts over, `beginPass` sets this time.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
@@ -235,8 +236,9 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
 }
 
 /**
- * Inserts a task for each unfinished chunk, or only for the first one if the load is ordered. If
- * all chunks are done, inserts the finish task. Returns the tasks with which to notify the queue.
+ * Inserts a task for each unfinished chunk, or only for the first unfinished chunk if the load is
+ * ordered. If all chunks are done, inserts the finish task. Returns the tasks with which to notify
+ * the queue.
  */
 export async function insertChunkTasks(
   db: Database,
@@ -271,8 +273,8 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
 }
 
 /**
- * Clears the references to removed files, the data for retries of their loads, and the rows of
- * plans.
+ * Clears the references to removed files, the data for retrying loads of these files, and the rows
+ * of plans.
  */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await forgetPlannedRows(db, loadIds);
@@ -281,8 +283,8 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
 }
 
 /**
- * Removes the file from an ended load. Returns the file, or `null` if there is none or if a plan
- * that can be applied still needs it.
+ * Removes the file from an ended load. Returns the file. Returns `null` if there is no file, or if
+ * a plan that can be applied still needs it.
  */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })

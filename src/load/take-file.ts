@@ -25,7 +25,7 @@ export interface ReceivedSource {
   readonly options: FileOptions;
 }
 
-/** Receives a file. @throws InputError, and the errors of `receive` */
+/** Receives a file. @throws InputError. Errors from `receive` are also thrown. */
 export async function receiveSource(
   context: LoadContext,
   { environmentId, filename, options: requested, hints, limits, chunkBytes, signal }: SourceFile,
@@ -41,8 +41,7 @@ export async function receiveSource(
 
 /**
  * Accepts a received file. `book` runs in the same transaction.
- *
- * @throws InputError, and errors of `book`
+ * @throws InputError. Errors from `book` are also thrown.
  */
 export async function acceptSource(
   context: LoadContext,

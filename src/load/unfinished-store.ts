@@ -3,7 +3,7 @@ import type { TaskClaim } from '../domain/task.ts';
 import { countOf, type Database, rowsOf } from '../postgres/database.ts';
 
 /*
- * Unfinished loads at the start of an export. Dry runs and plans are left out, because they change
+ * Unfinished loads at the start of an export. Dry runs and plans are excluded, because they change
  * nothing.
  */
 
@@ -19,7 +19,9 @@ export async function findUnfinishedLoads(db: Database, environmentId: number): 
   return rows.map(({ jobId }) => jobId);
 }
 
-/** Counts the loads that a queued export waits for. Zero if the export was not asked to wait. */
+/**
+ * Counts the loads for which a queued export is waiting. Zero if the export was not asked to wait.
+ */
 export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
   return countOf(db)`
     select count(*)

@@ -13,7 +13,7 @@ import {
 
 /**
  * File stored as it was sent. `sha256` (hex) is the hash of the sent bytes. `ref` is `null` if the
- * file is gone.
+ * file no longer exists.
  */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
@@ -28,7 +28,8 @@ export interface NewUpload {
 }
 
 /**
- * Stored file of an upload. A file that belongs to a load may be removed before the upload expires.
+ * Stored file of an upload. If the file belongs to a load, it may be removed before the upload
+ * expires.
  */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
@@ -53,10 +54,7 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Inserts an upload of a load's file. Returns `null` if there is no such load, or if its file is
- * gone.
- */
+/** Inserts an upload of a load's file. Returns `null` if the load or its file does not exist. */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -86,7 +84,7 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** Upload that no request can find any more. `ref` is `null` if the file belongs to a load. */
+/** Upload that requests can no longer find. `ref` is `null` if the file belongs to a load. */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;
@@ -139,7 +137,7 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
-/** Records an unused file. If it cannot be removed now, the next pruning removes it. */
+/** Records an unused file. If the file cannot be removed now, the next pruning removes it. */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
@@ -147,15 +145,15 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Marks a file as in use. Returns false if the file is gone or is being removed. */
+/** Marks a file as in use. Returns false if the file no longer exists or is being removed. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
 /**
- * Assigns the file to a load, in the load's transaction. Returns false if the file is gone or is
- * being removed.
+ * Assigns the file to a load, in the load's transaction. Returns false if the file no longer exists
+ * or is being removed.
  */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(
@@ -164,11 +162,10 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Marks a file for removal. Returns false if the file belongs to a load or is gone. Waits for a
- * transaction that has assigned the file to a load and may still commit. Must be called in a
+ * Marks a file for removal. Returns false if the file belongs to a load or no longer exists. Waits
+ * for a transaction that has assigned the file to a load and may still commit. Must be called in a
  * transaction.
- *
- * @throws the database's error if that takes longer than `withinMs`
+ * @throws the database's error if waiting takes longer than `withinMs`
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
   const bound = `${withinMs}ms`;
@@ -179,8 +176,8 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
 }
 
 /**
- * Marks files for removal if no load has used them for `olderThanMs`. No load can use them
- * afterwards.
+ * Marks files for removal if no load has used them for `olderThanMs`. After that, no load can use
+ * them.
  */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`

@@ -1,6 +1,6 @@
 /*
- * Files that are stored as they were sent, to be loaded later. Nothing remains of them after they
- * expire.
+ * Files that are stored as they were sent, to be loaded later. After they expire, nothing remains
+ * of them.
  */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
@@ -103,7 +103,7 @@ export async function removeUpload(context: Context, environmentId: number, uplo
 }
 
 /**
- * After loading, removes the upload if a capability of its environment forbids storing the text of
+ * After loading, removes the upload if a capability of the environment forbids storing the text of
  * some loads.
  */
 export async function removeLoadedUpload(
@@ -123,8 +123,8 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
 }
 
 /**
- * Removes files. The caller deletes the uploads afterwards. If the process is killed in between,
- * the files are still listed.
+ * Removes files. The caller deletes the uploads afterwards, so that the files are still listed if
+ * the process is killed in between.
  */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
@@ -144,7 +144,10 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/** Removes expired uploads. Returns how many it removed. Two calls may run at the same time. */
+/**
+ * Removes expired uploads. Returns the number of removed uploads. Two calls may run at the same
+ * time.
+ */
 export async function removeExpiredUploads(context: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -26,7 +26,7 @@ interface BarProps {
   readonly total: number;
 }
 
-/** Draws the parts to scale. The rest of the bar is for records that are not read yet. */
+/** Draws the parts to scale. The rest of the bar represents records that have not been read yet. */
 export function BalanceBar({ counts, total }: BarProps): VNode {
   const shown = partsOf(counts);
   const read = counts['read'] ?? 0;
@@ -42,7 +42,7 @@ export function BalanceBar({ counts, total }: BarProps): VNode {
   );
 }
 
-/** Shows the balance of a load, which is the outcomes of all records that were read. */
+/** Shows the balance of a load: the outcomes of all records read. */
 export function Balance({ of }: { readonly of: JobDetail }): VNode {
   const { job_id: jobId, counts = {}, total_rows: total } = of;
   const read = counts['read'] ?? 0;

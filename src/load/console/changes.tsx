@@ -10,8 +10,8 @@ import { Value } from '../../console/client/ui/properties.tsx';
 import type { Plan } from '../api.ts';
 
 /**
- * Shows the changes of a planned or applied load: profiles, values by property, and rows before and
- * after.
+ * Shows the changes made by a planned or applied load: profiles, values by property, and rows
+ * before and after.
  */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {
   const path = `${jobPath(jobId)}/plan`;
@@ -54,7 +54,7 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
 }
 
 const dayMs = 86_400_000;
-/** Maximum number of bars. If there are more days, each bar covers several days. */
+/** Maximum number of bars. If there are more dates, each bar covers several days. */
 const mostDayBars = 60;
 const mostNames = 20;
 
@@ -128,7 +128,7 @@ function figure(count: number): VNode {
 }
 
 interface Line {
-  /** Empty if the line above shows the same id. */
+  /** Empty if the row above shows the same id. */
   readonly id: string;
   readonly property: string;
   readonly before: unknown;

@@ -11,7 +11,7 @@ declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Omit<LoadDetail, SharedField | 'counts_by_kind'>> {}
 }
 
-/** Returns facts about a load for the page of its job: how its file was read, and related loads. */
+/** Returns facts about a load for its job page: how its file was read, and related loads. */
 export function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin, held } = job;
   return [

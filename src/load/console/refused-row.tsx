@@ -5,7 +5,7 @@ import { Button, named } from '../../console/client/ui/controls.tsx';
 import { VisibleText } from '../../console/client/ui/page.tsx';
 import type { Reject } from '../rejects/api.ts';
 
-/** Edits of a record: the changed cells by column name, or the whole record as text. */
+/** Edits to a record: the changed cells by column name, or the whole record as text. */
 type RecordEdit = ReadonlyMap<string, string> | string;
 
 export interface Edited {
@@ -22,8 +22,7 @@ function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdi
 /**
  * Returns a file of the edited records, each with its job and row. The file is CSV if `columns` is
  * set, otherwise NDJSON.
- *
- * @throws Error if a text is not a JSON object
+ * @throws Error if an edited text is not a JSON object
  */
 export function fileOf(jobId: string, edited: readonly Edited[], columns: readonly string[] | null): string {
   if (columns === null) return edited.map((each) => `${jsonLine(jobId, each)}\n`).join('');
@@ -47,7 +46,8 @@ function jsonLine(jobId: string, { reject, edit }: Edited): string {
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     throw new Error(`Row ${reject.row} is not a JSON object.`);
-  // The text itself is sent, because a browser would round numbers that have many digits.
+  // The original text is sent, because parsing it in the browser would round numbers that have many
+  // digits.
   const comma = Object.keys(record).length === 0 ? '' : ',';
   const origin = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
   return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${origin}`;
@@ -59,12 +59,12 @@ interface Props {
   readonly edit: RecordEdit | undefined;
   /** Reason why a load would refuse the edited record. `null` if no reason is known. */
   readonly problem: string | null;
-  /** True if the edits were sent. The row then shows the original record. */
+  /** True if the edits have been sent. The row then shows the original record. */
   readonly isSent: boolean;
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** Shows a refused record, and marks the cell at fault. Every cell can be edited. */
+/** Shows a refused record and marks the cell at fault. All cells can be edited. */
 export function Row(props: Props): VNode {
   const { reject, columns, edit, problem, isSent } = props;
   const [isRawShown, showRaw] = useState(columns !== null && (reject.cells?.length ?? 0) !== columns.length);
@@ -149,8 +149,8 @@ function Cells({
 }
 
 /**
- * Returns the typed text with the line breaks of the original record. A browser converts each to
- * LF.
+ * Returns the typed text with the original record's line breaks. A browser converts each line break
+ * to LF.
  */
 function typed(text: string, original: string): string {
   return original.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;

@@ -24,7 +24,7 @@ import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
-/** Shows the refused records of a load. Corrected records are loaded as a new file. */
+/** Shows a load's refused records. Corrected records are loaded as a new file. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -62,7 +62,10 @@ function Records({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Shows a link that downloads all refused records as a file, to correct and load again. */
+/**
+ * Shows a link that downloads all refused records as a file, which can be corrected and loaded
+ * again.
+ */
 function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
   const format = ['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv') ? 'csv' : 'ndjson';
   const href = apiHref(withQuery(`${jobPath(job.job_id)}/rejects`, { format }));
@@ -89,7 +92,7 @@ interface Checked {
 
 const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
 
-/** Stores the edits of records. After each change, the edits count as unchecked. */
+/** Stores edits to records. After each change, the edits count as unchecked. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -218,7 +221,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Scrolls to the records of the selected cause, which may be far below. */
+/** Scrolls to the records with the selected cause, which may be far below. */
 function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);

@@ -2,7 +2,7 @@ export const typeBigint = 20;
 export const typeText = 25;
 export const typeUuid = 2950;
 
-/** Array in PostgreSQL's binary format. It has one dimension and contains no nulls. */
+/** Array in PostgreSQL's binary format, with one dimension and without nulls. */
 export class BinaryArray {
   readonly bytes: Buffer;
   #at: number;
@@ -21,7 +21,7 @@ export class BinaryArray {
   }
 }
 
-/** Returns a text[] in binary, made from byte strings. */
+/** Returns byte strings as a text[] in binary format. */
 export function textArray(texts: readonly string[]): Buffer {
   const bytes = texts.reduce((sum, { length }) => sum + length, 0);
   const array = new BinaryArray(typeText, texts.length, bytes);

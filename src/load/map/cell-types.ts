@@ -11,7 +11,7 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/* Types of CSV columns, and the values of their cells. A load declares the types. */
+/* Types of CSV columns, declared by the load, and the values of cells in these columns. */
 
 interface Typed {
   readonly kind: number;
@@ -19,15 +19,15 @@ interface Typed {
   /** Rest of the message `column is not …`. */
   readonly what: string;
   /**
-   * Returns the value as JSON, but a string without its quotes. Returns `null` if the cell is not
-   * of this type.
+   * Returns the value as JSON. A string has no quotes. Returns `null` if the cell is not of this
+   * type.
    */
   readonly read: (text: string) => string | null;
 }
 
 /**
- * Returns a type for numbers. Their digits may be in groups of three, separated by `group`, a space
- * or an apostrophe.
+ * Returns a type for numbers. Digits may be in groups of three, separated by `group`, a space or an
+ * apostrophe.
  */
 function number(what: string, point: string, group: string): Typed {
   const mark = `[${group} \u00a0\u202f'’]`;
@@ -57,7 +57,7 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** Reads dates that begin with a year. Only years of four digits can be at the beginning. */
+/** Reads dates that begin with a year, which must have four digits. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {
@@ -81,7 +81,7 @@ interface TypedCell {
   readonly text: string;
 }
 
-/** Reads a cell. A blank cell has no value. */
+/** Reads a cell. If the cell is blank, it has no value. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
   const { kind: valueKind, code, what, read } = typed[type];
   const trimmed = text.trim();
@@ -98,7 +98,7 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 const numberedLike = /^(?:\+|-?0\d)/;
 
 /**
- * Returns the types that fit the values, the most likely one first. Digits that start with 0 or +
+ * Returns the types that fit the values, the most likely type first. Digits that start with 0 or +
  * are mostly ids, postcodes or phone numbers.
  */
 export function typesOf(texts: readonly string[]): CellType[] {

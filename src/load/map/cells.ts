@@ -33,8 +33,8 @@ export const kind = {
 } as const;
 
 /**
- * Roles of cells. First the fields, which a record has at most once. Then roles that any number of
- * cells may have.
+ * Roles of cells. The first roles are fields, which occur at most once in a record. Any number of
+ * cells may have one of the other roles.
  */
 export const role = {
   userId: 0,
@@ -47,9 +47,9 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Property. A record that consists only of its id and `removed: true` is refused. */
+  /** Property. A record that contains only its id and `removed: true` is refused. */
   removed: 10,
-  /** User that is named in a record of a load of companies. */
+  /** User mentioned in a record of a load of companies. */
   userOfCompany: 11,
   /** Property that callers cannot set. */
   automatic: 12,
@@ -89,12 +89,12 @@ export class CellList {
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
   /**
-   * Cells in the order of jsonb: by length of the name, then by its bytes. `null` for the order of
-   * the record.
+   * Cells in jsonb's order: by length of the name, then by its bytes. `null` for the order in the
+   * record.
    */
   order: Int32Array | null = null;
   /**
-   * True for cells of CSV. There, an empty cell has no value, and types are detected only in
+   * True for cells from CSV. In CSV, an empty cell has no value, and types are detected only in
    * sampled records.
    */
   isCsv = false;
@@ -118,7 +118,7 @@ export class CellList {
     this.kinds[cell] = cellKind;
   }
 
-  /** Must be called after all cells are added. */
+  /** Must be called after all cells have been added. */
   sort(): void {
     this.order = this.#order.of(this.names, this.count);
   }
@@ -173,10 +173,10 @@ export class RecordCells {
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
-  /** `UNCOUNTED` for an additional row of the record. Its entity is in `entity`. */
+  /** `UNCOUNTED` for an additional row of the record. `entity` is the entity of that row. */
   flags = 0;
   entity: Entity | null = null;
-  /** Properties that are derived from the address of an event's page. `null` if there are none. */
+  /** Properties derived from the address of an event's page. `null` if there are none. */
   page: Record<string, unknown> | null = null;
   /** Result of the stage. `null` until the stage has judged the cells. */
   found: unknown = null;
@@ -196,7 +196,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Sets the fields of a decoded object. Must be called after all cells are added. */
+  /** Sets the fields of a decoded object. Must be called after all cells have been added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -213,7 +213,7 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Length of the text in bytes. In a short text, no value can be too large. */
+  /** Length of the text in bytes. If the text is short, none of its values can be too large. */
   readonly length: number;
 }
 
@@ -229,7 +229,10 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /** Adds the members of the object at `path`. Returns why a property is refused, or `null`. */
+  /**
+   * Adds the members of the object at `path`. Returns the reason for refusing a property, or
+   * `null`.
+   */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
@@ -271,7 +274,7 @@ export class CellFiller {
 /** Matches strings that may need escapes in JSON. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns a value as JSON, but a string without its quotes. */
+/** Returns a value as JSON. A string has no quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -295,7 +298,7 @@ const LETTER_U = 0x75;
 
 /** Maximum length for which a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** Maximum number of bytes that one byte of a cell may become, as in `\\u001f`. */
+/** Maximum number of bytes that a single byte of a cell may become, as in `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
 /**
@@ -353,7 +356,7 @@ function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, 
   return to;
 }
 
-/** Copies a string. Escapes it for JSON, and then for COPY. */
+/** Copies a string, escaping it first for JSON and then for COPY. */
 function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {

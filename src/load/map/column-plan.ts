@@ -14,7 +14,7 @@ import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { lookOf } from './looks.ts';
 
-/** Columns that are not properties if the records of the file state their kind. */
+/** Columns that are not properties if the records in the file state their kind. */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -29,17 +29,17 @@ export const eventColumns = [
 
 /**
  * Role of a column. `url` is a property of profiles. `removed` is a property, but a record that
- * contains nothing else is refused. `ignored` columns are those that the map excludes, the reasons
- * in a file of rejects, and the automatic times in an export.
+ * contains nothing else is refused. Columns are `ignored` if the map excludes them, if they contain
+ * the reasons in a file of rejects, or if they contain the automatic times of an export.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Property name of each column. For a column that is not a property, its own name. */
+  /** Property name of each column. If a column is not a property, the column's own name. */
   readonly names: readonly string[];
-  /** True if records have an `event_type`. Otherwise all of them are profiles of `entity`. */
+  /** True if records have an `event_type`. Otherwise, all records are profiles of `entity`. */
   readonly hasKinds: boolean;
 }
 
@@ -50,8 +50,7 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * Determines the role of each column of a file. `map` may rename a column first.
- *
+ * Determines the role of each column in a file, after `map` has renamed columns.
  * @throws InputError `unrecognised_columns` if there is no id column. `invalid_field` for invalid
  * property names, two columns with the same meaning, unknown columns in the map, and types of
  * unknown columns
@@ -94,9 +93,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file of one object that has no id, because its records are probably under an unknown
- * key. `arrays` are paths to arrays of objects.
- *
+ * Refuses a file that contains only one object, without an id, because its records are probably
+ * under an unknown key. `arrays` are paths to arrays of objects.
  * @throws InputError `unrecognised_columns`
  */
 export function requireRecord(
@@ -113,8 +111,8 @@ export function requireRecord(
 }
 
 /**
- * Returns the error for a missing id column. If the columns look like events, the error suggests no
- * id: with an id, events would be loaded as profiles.
+ * Returns the error for a missing id column. If the columns look like events, the error does not
+ * suggest an id, because an id would make the events profiles.
  */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
@@ -132,8 +130,8 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
 }
 
 /**
- * Lists names for a message. Lists none if one of them looks like a value that may identify a
- * person, because the file then probably has no header.
+ * Lists names for a message. If a name looks like a value that may identify a person, lists no
+ * names, because the file then probably has no header.
  */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
@@ -162,7 +160,7 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
 }
 
 /**
- * Refuses two columns with the same meaning. A property may have the name of a field, as in
+ * Refuses two columns with the same meaning. A property may have the same name as a field, as in
  * exports.
  */
 function requireDistinct(
@@ -204,7 +202,7 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
 }
 
 /**
- * Sorts columns as jsonb sorts keys: by length, then by bytes. PostgreSQL then does not have to
+ * Sorts columns as jsonb sorts keys (by length, then by bytes), so that PostgreSQL does not have to
  * sort them.
  */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
@@ -215,7 +213,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** If `map` renamed the column, names it as the file does. */
+/** If `map` renamed the column of the reject, replaces the column by its name in the file. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

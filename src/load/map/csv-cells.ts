@@ -2,7 +2,7 @@ import { isDefused } from '../../base/formula.ts';
 import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 
-/** Meaning of each byte. A delimiter ends a cell only outside of quotes. */
+/** Meaning of each byte. A delimiter ends a cell only outside quotes. */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -11,15 +11,15 @@ const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
 
-/** Meaning of each byte within quotes. */
+/** Meaning of each byte inside quotes. */
 const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return ENDS_CELL;
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
 /**
- * Cells of one CSV record. A cell with doubled quotes is rewritten, and the result is stored after
- * the bytes of the chunk.
+ * Cells of one CSV record. A cell with doubled quotes is rewritten, and the rewritten cell is
+ * stored after the chunk's bytes.
  */
 export class CsvCells {
   /** Bytes of the chunk, followed by rewritten cells. `find` may replace the buffer. */
@@ -30,15 +30,15 @@ export class CsvCells {
    */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 for a cell that may have to be escaped for COPY or JSON. */
+  /** 1 for a cell that may need escaping for COPY or JSON. */
   readonly special: Uint8Array;
   /** True if any cell of the record is special. */
   hasSpecial = false;
 
-  /** Meaning of each byte outside of quotes. */
+  /** Meaning of each byte outside quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** Copy of the source, with room after it. The next chunk reuses it. */
+  /** Copy of the source, with spare room at its end. The next chunk reuses the copy. */
   #copy = this.bytes;
   #free = 0;
   /** True if a cell beyond the columns is not blank. */
@@ -62,7 +62,7 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Finds the cells of a well-formed record. Returns how many there are. */
+  /** Finds the cells of a well-formed record. Returns their number. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
@@ -146,7 +146,8 @@ export class CsvCells {
   }
 
   /**
-   * Returns the position at which the next cell can be rewritten. The record has `length` bytes.
+   * Returns the position at which the next cell can be rewritten. `length` is the number of bytes
+   * in the record.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
@@ -160,7 +161,7 @@ export class CsvCells {
   }
 
   /**
-   * Returns whether the last record has more cells than columns, and only blank ones beyond the
+   * Returns whether the last record has a cell for each column, and only blank cells beyond the
    * columns.
    */
   fits(count: number): boolean {
@@ -175,7 +176,7 @@ export class CsvCells {
     return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** Removes the apostrophes that prevent spreadsheets from treating cells as formulas. */
+  /** Removes the apostrophes that prevent spreadsheet programs from treating cells as formulas. */
   undoDefused(): void {
     const { starts, bytes } = this;
     for (let column = 0; column < starts.length - 1; column++) {

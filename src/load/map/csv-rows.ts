@@ -67,7 +67,8 @@ export class CsvRows {
   }
 
   /**
-   * Computes the digests of the next chunk's records. Offers records whose key needs no rewriting.
+   * Computes digests of the next chunk's records. Offers the records whose key needs no rewriting
+   * to the search for unchanged records.
    */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
@@ -78,15 +79,15 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The sampled records must be mapped, because the types in `metadata` are detected only in
-      // them.
+      // The sampled records must be mapped, because types in `metadata` are detected only in these
+      // records.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
     }
   }
 
-  /** Reads the chunk into `Rows`. Each step reads RECORDS_AT_A_TIME records. */
+  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME records per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const rows = this.#rows;
     const { unchanged, records } = rows;
@@ -103,7 +104,10 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /** Returns the user of any record, even a refused one. Returns `null` if it has none. */
+  /**
+   * Returns the user of any record, even of a refused one. Returns `null` if the record has no
+   * user.
+   */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
@@ -152,7 +156,10 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads the cells of columns that have a type. Returns why a cell cannot be read, or `null`. */
+  /**
+   * Reads the cells of columns that have a type. Returns the reason why a cell cannot be read, or
+   * `null`.
+   */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -170,8 +177,7 @@ export class CsvRows {
   }
 
   /**
-   * Finds the properties in the metadata cell. If they cannot be read, sets the problem of the
-   * record.
+   * Finds the properties in the metadata cell. If they cannot be read, sets the record's problem.
    */
   #readMetadata(): void {
     const record = this.#record;
@@ -236,11 +242,12 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/** Byte order mark as a byte string. When files are joined, the mark may be in the middle. */
+/** Byte order mark as a byte string. If files were joined, the mark may be in the middle. */
 const byteOrderMark = '\xef\xbb\xbf';
 
 /**
- * Recognises a repeated header among the records. Files that were joined contain several headers.
+ * Recognises a repeated header among the records. A file that was joined from several files
+ * contains several headers.
  */
 export class RepeatedHeader {
   readonly #names: readonly string[];
@@ -253,7 +260,9 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /** Returns whether the record is a header. For most ids this costs one or two comparisons. */
+  /**
+   * Returns whether the record is a header. For most ids, this takes only one or two comparisons.
+   */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -265,7 +274,8 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // Not every name has to match, because the file does not contain names that we gave to columns.
+    // More than half of the names must match. Names that sluice gave to columns do not occur in the
+    // file.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
@@ -319,13 +329,13 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Finds one cell. Returns false if its text differs from its value. */
+  /** Finds one cell. Returns false if the cell's text differs from its value. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Returns the number of cells, or 0 if the record is not well-formed. */
+  /** Returns the number of cells. 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -334,7 +344,7 @@ export class CsvChunk {
     return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
   }
 
-  /** Returns why the record cannot be read or does not fit the columns, or `null`. */
+  /** Returns the reason why the record cannot be read or does not fit the columns, or `null`. */
   find(record: number): Reason | null {
     const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
     if (problem !== undefined) return problem;
@@ -343,7 +353,7 @@ export class CsvChunk {
     const count = this.#findCells(record);
     if (count === columns.length) return null;
     if (!this.cells.fits(count)) return wrongCount(columns.length, count);
-    // A surplus delimiter has probably shifted all cells after it.
+    // A surplus delimiter has probably shifted all cells after the delimiter.
     const isShifted =
       lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
     return isShifted ? shifted(columns.length, count) : null;
@@ -355,14 +365,12 @@ export class CsvChunk {
     return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
-  /** Removes the apostrophes that defuse formulas, if the file has them. */
+  /** Removes the apostrophes that defuse formulas, if the file has such apostrophes. */
   undoDefused(): void {
     if (this.#header.defused === true) this.cells.undoDefused();
   }
 
-  /**
-   * Returns a reason if a cell contains U+0000, or if a property is larger than `MAX_VALUE_BYTES`.
-   */
+  /** Returns a reason if a cell contains U+0000 or a property is larger than `MAX_VALUE_BYTES`. */
   findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
     const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;

@@ -30,25 +30,25 @@ const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
 /**
- * Number of characters for 72 bits. That is enough, because a content id only has to distinguish
- * events of one user at one instant.
+ * Number of characters for 72 bits. 72 bits are enough, because a content id only has to
+ * distinguish events of one user at one instant.
  */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 /** Length of an instant in the format of `Instant`. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** Flag of a row whose record specifies the id. */
+/** Flag of a row for which the record specifies the id. */
 const GIVEN = 1;
-/** Flag of a row whose record specifies no time. */
+/** Flag of a row for which the record specifies no time. */
 const UNTIMED = 2;
-/** Bit position of the number of the kind. The bits below it are the flags. */
+/** Bit position of the kind's number. The flags are in the bits below. */
 const KIND_SHIFT = 2;
 
 /** Positions in the row that `EventBuffer.startRow` began. */
 export interface WrittenEvent {
   readonly kind: EventKind;
-  /** False if `reserveId` reserved the place of the id. */
+  /** False if the row has space for a content id, reserved by `reserveId`. */
   readonly hasId: boolean;
   readonly idEnd: number;
   readonly nameStart: number;
@@ -72,8 +72,8 @@ export interface EventOrigin {
 
 /**
  * Counter that is called for each row of a file, in order. It returns how many earlier rows have
- * the same key (see `eventKey`, with the content id of the first occurrence). Repeats of a given id
- * are left out by the caller.
+ * the same key (see `eventKey`, with the content id of the first occurrence). The caller omits
+ * repeats of a given id.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
@@ -89,7 +89,10 @@ export class EventBuffer {
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
-  /** Keys of rows. A key is the content id of the first occurrence, or the user and a given id. */
+  /**
+   * Keys of rows. A key is either the content id of the first occurrence, or the user and a given
+   * id.
+   */
   readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
@@ -97,19 +100,19 @@ export class EventBuffer {
   #monthEnd = 0;
   #repeated = 0;
   /**
-   * Number of rows that have a content id and a time. The primary key of `events` makes them
-   * unique.
+   * Number of rows that have both a content id and a time. The primary key of `events` makes such
+   * rows unique.
    */
   #timedContents = 0;
-  /** Values per row. `#heads` contains the first row with the same key. */
+  /** Values for each row. `#heads` contains the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
   /**
-   * Number of rows that have the content of a head. `#givens`: number of rows that have its given
-   * id.
+   * For each head, the number of rows with the same content. `#givens`: the number of rows with the
+   * same given id.
    */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
@@ -137,7 +140,10 @@ export class EventBuffer {
     }
   }
 
-  /** Returns the distinct users and companies of all rows, as in the COPY text. */
+  /**
+   * Returns the distinct users and companies of all rows, in the form that they have in the COPY
+   * text.
+   */
   named(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -162,7 +168,7 @@ export class EventBuffer {
     return names;
   }
 
-  /** Empties the buffer. A `counter` counts equal events across several chunks. */
+  /** Empties the buffer. `counter` counts equal events across several chunks. */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -179,7 +185,7 @@ export class EventBuffer {
   }
 
   /**
-   * Starts a row of at most `length` bytes, including its given id. Returns the position for the
+   * Starts a row of at most `length` bytes, including a given id. Returns the position for the
    * user.
    */
   startRow(length: number): number {
@@ -187,7 +193,7 @@ export class EventBuffer {
     return this.at + this.#prefix.copy(this.bytes, this.at);
   }
 
-  /** Reserves room for a content id at `at`. Returns the position after it. */
+  /** Reserves space for a content id at `at`. Returns the position after that space. */
   reserveId(at: number): number {
     this.bytes.fill(ZERO, at, at + contentIdChars);
     return at + contentIdChars;
@@ -261,8 +267,7 @@ export class EventBuffer {
   }
 
   /**
-   * Counts rows. `repeated` is the number of rows that `text` leaves out because they repeat a
-   * given id.
+   * Counts rows. `repeated` is the number of rows that `text` omits because they repeat a given id.
    */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
@@ -273,7 +278,7 @@ export class EventBuffer {
     return counts;
   }
 
-  /** Returns COPY text. Leaves out rows that repeat a given id. Valid until `reset`. */
+  /** Returns COPY text without rows that repeat a given id. Valid until `reset`. */
   text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
     return Buffer.concat(
@@ -282,8 +287,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns COPY text for `event_ids`. It contains the ids that the primary key of `events` does
-   * not make unique: given ids, and ids of rows without a time. Columns: `environment_id user_id
+   * Returns COPY text for `event_ids`. It contains the ids that are not made unique by the primary
+   * key of `events`: given ids, and ids of rows without a time. Columns: `environment_id user_id
    * event_id inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {
@@ -291,8 +296,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns the lines of `idText`. Each ends with the hash of a given id (see `eventKey`), or with
-   * \N.
+   * Returns the lines of `idText`. Each line ends with the hash of a given id (see `eventKey`) or
+   * with \N.
    */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
@@ -315,7 +320,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns hashes of the ids of all rows in the text (see `eventKey`), as a bigint[] in binary.
+   * Returns hashes of the ids of all rows in the text (see `eventKey`), as a bigint[] in binary
+   * format.
    */
   keyHashes(): Buffer {
     return this.#hashesOf(this.#firstRows(all));
@@ -342,7 +348,7 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Returns the rows of the included records. Leaves out repeats of a given id. */
+  /** Returns the rows of the included records, without repeats of a given id. */
   #firstRows(includes: RecordFilter): number[] {
     const heads = new Set<number>();
     const rows: number[] = [];
@@ -362,7 +368,10 @@ export class EventBuffer {
     return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
   }
 
-  /** Writes to `idStart` the content id of the row that ends at `end`. Returns the whole digest. */
+  /**
+   * Computes the content id of the row that ends at `end` and writes it to `idStart`. Returns the
+   * whole digest.
+   */
   #writeContentId(idStart: number, end: number): string {
     const digest = hash('sha256', this.bytes.subarray(this.at, end), 'binary');
     for (let from = 0, to = idStart; to < idStart + contentIdChars; from += 3, to += 4) {

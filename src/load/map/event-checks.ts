@@ -10,7 +10,7 @@ export function takesKind(entity: LoadEntity, kind: RecordKind): boolean {
   return entity === 'auto' || kind === kindOfEntity[entity];
 }
 
-/** Returns the reason for refusing a record whose kind a load of `entity` does not accept. */
+/** Returns the reason for refusing a record whose kind is not accepted in a load of `entity`. */
 export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
@@ -32,7 +32,7 @@ function shown(text: string): string {
   return text === '' ? 'empty' : shorten(text, 40);
 }
 
-/** Returns why an event cannot have a name of this length, or `null`. */
+/** Returns the reason why an event cannot have a name of this length, or `null`. */
 export function eventNameProblem(bytes: number): Reason | null {
   if (bytes === 0) {
     return { code: 'missing_event_name', message: 'event_name is missing', column: 'event_name' };
@@ -89,12 +89,12 @@ const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
 /**
- * Reads the times of records. They may be from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the
+ * Reads the times of records. A time may be from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the
  * load.
  */
 export class EventTimes {
   #latest = 0;
-  /** Last day that was read, as YYYYMMDD. `#dayMs` is its start. */
+  /** Last date that was read, as YYYYMMDD. `#dayMs` is its start. */
   #day = 0;
   #dayMs = 0;
   /**
@@ -105,8 +105,8 @@ export class EventTimes {
   #last: Instant | null = null;
 
   /**
-   * Derives the latest allowed time from the time of acceptance. A chunk that is read again
-   * therefore gives the same result.
+   * Derives the latest allowed time from the time of acceptance. Therefore, a chunk that is read a
+   * second time gives the same result.
    */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
@@ -126,7 +126,7 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** Reads the usual format, at a fraction of the cost of the others. */
+  /** Reads the usual format, which costs a fraction of reading the other formats. */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -148,7 +148,7 @@ export class EventTimes {
   /**
    * Copies the time in [start, end) to `target` in the format of `Instant`. Returns milliseconds
    * since 1970. Returns NaN unless the format is the usual one: `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`,
-   * or with a T.
+   * or the same with a T.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;

@@ -9,7 +9,7 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofEventWithUrl } from './shapes.ts';
 
-/** Maximum length of the TABs and braces, and of the defaults of kind, name and source. */
+/** Maximum total length of TABs, braces, and the defaults of kind, name and source. */
 const rowOverhead = 128;
 
 /** Writes rows for events of one kind. */
@@ -57,7 +57,7 @@ export class EventRow {
   }
 
   #addFields(cells: RecordCells): Reason | null {
-    // Although the user is first in the row, problems of the id and of the name are reported first.
+    // Although the user is first in the row, problems with the id and the name are reported first.
     const problem = this.#text.addRequired(cells, role.userId, 'user_id');
     this.#text.addTab();
     return (

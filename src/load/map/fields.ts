@@ -6,7 +6,7 @@ import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
 /*
- * Values of a record's fields. Each function tries to work on bytes, and uses strings only if
+ * Values of a record's fields. Each function works on bytes if possible, and uses strings only if
  * necessary.
  */
 
@@ -26,7 +26,9 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Returns whether a field contains only white space. The first byte is usually enough to tell. */
+/**
+ * Returns whether a field contains only white space. Usually, the first byte is enough to decide.
+ */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -42,7 +44,7 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/** Returns true if a number consists only of digits, and of few enough digits to be exact. */
+/** Returns true if a number consists only of digits, and has few enough digits to be exact. */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;
@@ -58,13 +60,15 @@ export function readTime(cells: RecordCells, times: EventTimes): Instant | Reaso
   return times.read(timeKind <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
 }
 
-/** Returns the entity that the ids of the record imply. Returns `null` if it has no id. */
+/** Returns the entity implied by the ids of the record. Returns `null` if the record has no id. */
 export function entityOf({ fields }: RecordCells): Entity | null {
   if (fields[role.userId] !== -1) return 'users';
   return fields[role.companyId] === -1 ? null : 'companies';
 }
 
-/** Returns the kind that the record states. Returns `null` if it states no valid kind. */
+/**
+ * Returns the kind stated by the record. Returns `null` if the record does not state a valid kind.
+ */
 export function kindOf({ own, fields }: RecordCells): RecordKind | null {
   const cell = fields[role.kind] ?? -1;
   if (cell === -1 || (own.kinds[cell] ?? 0) > cellKind.escaped) return null;

@@ -3,9 +3,10 @@ import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Foreign records are those that need a preset, and those that have an event's name and time but no
- * kind. Because of their id they would be loaded as profiles and overwrite properties. Therefore a
- * load must specify their kind, and messages do not suggest an id (docs/decisions/loading.md).
+ * Foreign records are records that need a preset, and records that have an event's name and time
+ * but no kind. Because of their id, foreign records would be loaded as profiles and would overwrite
+ * properties. Therefore, a load must specify their kind, and messages do not suggest an id
+ * (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -15,9 +16,9 @@ export interface ForeignRecords {
   readonly advice: Sentence;
 }
 
-/** Maximum number of names to examine in a record. */
+/** Maximum number of names examined in a record. */
 const MAX_NAMES = 10_000;
-/** Maximum depth of the names to examine. */
+/** Maximum depth of the names examined. */
 const MAX_NAME_DEPTH = 3;
 
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
@@ -29,7 +30,7 @@ const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** Examines the columns of a CSV. `map` has already renamed them. */
+/** Examines the columns of a CSV, after `map` has renamed them. */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,
@@ -41,21 +42,21 @@ export function foreignColumns(
   return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
 }
 
-/** Examines a JSON record in the same way. */
+/** Examines a JSON record in the same way as `foreignColumns`. */
 export function foreignRecord(record: Members, recognise: Recognise | null): ForeignRecords | null {
   const { event_type: kind, type } = record;
   const names = namesOf(record);
   const isOwn = typeof kind === 'string' && isRecordKind(kind);
   const preset = recognise?.(names, isOwn, type) ?? null;
-  // Properties of a profile may have any name.
+  // In a profile, only top-level names count, because its properties may have any name.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
 }
 
 /**
- * Returns whether records look like events. Exports of profiles are excluded, because they contain
- * the automatic times.
+ * Returns whether records look like events. Exported profiles do not, because they contain the
+ * automatic times.
  */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;

@@ -23,11 +23,13 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Maximum number of members of an object that is walked. */
+/** Maximum number of members in an object. The parser reads larger objects. */
 const MAX_WALKED_MEMBERS = 1_024;
 /** Maximum depth of objects and arrays within a member. */
 const MAX_WALKED_DEPTH = 8;
-/** Maximum length of a number that is walked. A longer number may be too large to be stored. */
+/**
+ * Maximum length of a number. The parser reads longer numbers, which may be too large to be stored.
+ */
 const MAX_WALKED_NUMBER = 300;
 
 /** Returns the role of a name that is not a field. Returns -1 if the name cannot be a property. */
@@ -47,8 +49,8 @@ export class JsonMembers {
 
   /**
    * `roleOf` maps a byte string to a role. If the role is negative, the record is left to the
-   * parser. `profiles` gives the roles in implied profiles, and the cells of the next one. Default:
-   * records have no implied profiles.
+   * parser. `profiles` provides the roles in implied profiles, and the cells for the next profile.
+   * Default: records have no implied profiles.
    */
   constructor(
     roleOf: (name: string) => number = propertyRole,
@@ -80,8 +82,8 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of an object of properties. The object must fill the buffer up to its line
-   * feed.
+   * Finds the cells of an object of properties. The object must fill the buffer up to the final
+   * line feed.
    */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
@@ -223,7 +225,7 @@ export class JsonMembers {
   }
 
   /**
-   * Skips the name of a nested member and the colon. Returns the start of the value, or -1 if the
+   * Skips the name and colon of a nested member. Returns the start of the value, or -1 if the
    * parser must read it.
    */
   #name(bytes: Buffer, at: number): number {
@@ -246,7 +248,7 @@ function skipNumber(bytes: Buffer, start: number): number {
     end = skipDigits(bytes, point + 1);
     if (end === point + 1) return -1;
   }
-  // The letters e and E differ by only one bit.
+  // The letters e and E differ in only one bit.
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 

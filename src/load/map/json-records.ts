@@ -15,21 +15,22 @@ import type { Rows } from './rows.ts';
 export interface RecordReading {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** True if the file was rewritten when it was received. See `profilesKey` and `refusedKey`. */
+  /** True if the file was rewritten on receipt. See `profilesKey` and `refusedKey`. */
   readonly isRewritten?: boolean;
 }
 
 const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
-/** Names that only the parser handles. `company` is among them, because it is mostly an object. */
+/** Names that only the parser handles. These include `company`, which is mostly an object. */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
 /**
- * Reads JSON records. Nearly all are walked byte by byte. The others are parsed and written as JSON
- * again, with the same result. So are all records if there is a map. For 300 000 users of 270 bytes
- * on a busy machine, walking takes 1.8 µs per record, parsing 5.7 µs, and a CSV record 1.4 µs.
+ * Reads JSON records. Nearly all records are walked byte by byte. The remaining records are parsed
+ * and then written as JSON again, with the same result. If there is a map, all records are parsed.
+ * For 300 000 users of 270 bytes on a busy machine, walking takes 1.8 µs per record, parsing 5.7
+ * µs, and reading a CSV record 1.4 µs.
  */
 export class JsonRecords {
   readonly #reading: RecordReading;
@@ -70,8 +71,8 @@ export class JsonRecords {
   }
 
   /**
-   * Reads the record in bytes [start, end), which is UTF-8. Returns `null` if it became a row,
-   * otherwise the reason.
+   * Reads the record in bytes [start, end), which is UTF-8. Returns `null` if the record became a
+   * row, otherwise the reason.
    */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
@@ -79,14 +80,14 @@ export class JsonRecords {
     return this.#used === 1 ? this.#writer.write(cells, record) : this.#write(record);
   }
 
-  /** Returns the cells. Returns `null` if the parser must read the record. */
+  /** Returns the cells of a record, or `null` if the parser must read the record. */
   walk(bytes: Buffer, start: number, end: number): RecordCells | null {
     const cells = this.#first;
     this.#used = 1;
     return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
   }
 
-  /** Parses a record. Returns `null` if it became a row, otherwise the reason. */
+  /** Parses a record. Returns `null` if the record became a row, otherwise the reason. */
   parse(text: string, record: number): Reason | null {
     const parsed = parseJsonText(text);
     if ('code' in parsed) return parsed;
@@ -116,7 +117,7 @@ export class JsonRecords {
     return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
   }
 
-  /** Writes the additional rows first. As a result, the record gets no digest. */
+  /** Writes the additional rows first. Because of them, the record gets no digest. */
   #write(record: number): Reason | null {
     for (let at = this.#used - 1; at > 0; at--) {
       const reason = this.#writer.check(this.#cells[at] ?? this.#first, record);
@@ -145,7 +146,7 @@ export class JsonRecords {
     return cells;
   }
 
-  /** Applies the map, and replaces `metadata.x` by `x`. Nearly all records need neither. */
+  /** Applies the map, and replaces `metadata.x` by `x`. Most records need neither. */
   #renamed(object: JsonObject): JsonObject {
     if (this.#map.size === 0 && !Object.keys(object).some((name) => name.startsWith(dotted))) return object;
     const metadataEntries: [string, unknown][] = [];
@@ -165,7 +166,7 @@ export class JsonRecords {
     return Object.fromEntries(entries);
   }
 
-  /** Adds rows for profiles that the record implies. They are not counted. */
+  /** Adds rows for profiles implied by the record. These rows are not counted. */
   #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
     let reason: Reason | null = null;
     for (const profile of profiles) {
@@ -229,7 +230,7 @@ function isOfUser({ event_type: kind, user_id }: JsonObject, entity: LoadEntity)
   return entity === 'auto' ? user_id !== undefined : entity === 'users';
 }
 
-/** Moves the id of the company to `company_id`, and removes the company from the record. */
+/** Moves the company's id to `company_id`, and removes the company from the record. */
 function takeCompany(object: JsonObject): Taken {
   const { company_id: outerId, company } = object;
   object['company'] = undefined;
@@ -247,7 +248,7 @@ function takeCompany(object: JsonObject): Taken {
   return { reason: null, company: { id, others } };
 }
 
-/** In a record of a company or an event, moves the id out of `company`. */
+/** If the record is about a company or an event, moves the id out of `company`. */
 function takeCompanyId(object: JsonObject): Taken {
   const { company_id: outerId, company } = object;
   if (!isObject(company)) return nothingTaken;
@@ -262,7 +263,7 @@ function takeCompanyId(object: JsonObject): Taken {
 const nothingTaken: Taken = { reason: null, company: null };
 const refused = (reason: Reason): Taken => ({ reason, company: null });
 
-/** Returns the id, which must be equal under all its names. Returns `null` if there is none. */
+/** Returns the id, which must be equal under all its names. Returns `null` if there is no id. */
 function agreedId(ids: Readonly<Record<string, unknown>>): string | Reason | null {
   let first: readonly [column: string, id: string] | null = null;
   for (const [column, value] of Object.entries(ids)) {

@@ -1,31 +1,31 @@
 import type { KeyTable } from './key-table.ts';
 
 const initialRows = 16 * 1024;
-/** Number of characters of a key that are compared. They follow the prefix that all keys share. */
+/** Number of characters of a key that are compared, after the prefix that all keys share. */
 const comparedChars = 5;
 /**
- * First printable ASCII byte. A byte outside the range counts as the first or last byte of the
+ * First printable ASCII byte. A byte outside the range counts as the first or last byte in the
  * range.
  */
 const firstByte = 0x20;
 const distinctBytes = 96;
 /**
- * Maximum number of rows. The place of a key (96 ** 5 < 2 ** 33) and its row share the 53 bits of a
- * number.
+ * Maximum number of rows. The position of a key (96 ** 5 < 2 ** 33) and its row share the 53 bits
+ * of a number.
  */
 const maxRows = 2 ** 20;
 
 /**
  * Sorts rows approximately by key. Filling or searching an index in order takes two thirds of the
- * time, because neighbouring keys are in the same pages. To be fast, this sorts numbers that
- * combine the first distinguishing characters of a key with its row, and compares no keys.
+ * time, because neighbouring keys are in the same pages. For speed, no keys are compared. Instead,
+ * it sorts numbers that combine the first distinguishing characters of a key with the key's row.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
   /**
-   * Returns the rows in order. Returns `null` if they are already in order, or if there are none or
-   * too many.
+   * Returns the rows in order. Returns `null` if they are already in order, or if there are no rows
+   * or too many.
    */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;

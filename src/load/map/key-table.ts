@@ -10,9 +10,9 @@ const initialRows = 16 * 1024;
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key. A hash table with open addressing and a secret seed finds the
- * keys. A key is a range of bytes in the buffer, so nothing is copied and no object is created per
- * row. Rows with the same key form a chain. The first row of a chain is its head.
+ * Groups the rows of a buffer by key. Keys are found in a hash table with open addressing and a
+ * secret seed. A key is a range of bytes in the buffer, so nothing is copied and no object is
+ * created per row. Rows with the same key form a chain. The first row of a chain is its head.
  */
 export class KeyTable {
   rows = 0;
@@ -22,7 +22,7 @@ export class KeyTable {
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
-  /** Next row with the same key. 0 if there is none. */
+  /** Next row with the same key. 0 if there is no such row. */
   #next = new Int32Array(initialRows);
   /** For a head, the last row of its chain. -1 for other rows. */
   #last = new Int32Array(initialRows);
@@ -39,7 +39,7 @@ export class KeyTable {
     this.repeated = 0;
   }
 
-  /** Adds the next row, whose key is in bytes [start, end). Returns the number of the row. */
+  /** Adds the next row, whose key is in bytes [start, end). Returns the row's number. */
   add(bytes: Buffer, start: number, end: number): number {
     const row = this.rows;
     if (row === this.#starts.length) this.#grow(bytes);
@@ -74,7 +74,7 @@ export class KeyTable {
 
   /**
    * Returns the first row of `bytes` whose key equals the bytes [start, end) of `other`. Returns -1
-   * if there is none.
+   * if there is no such row.
    */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     const mask = this.#slots.length - 1;
@@ -108,7 +108,7 @@ export class KeyTable {
     }
   }
 
-  /** Enters all heads again. Their keys all differ, so no chain grows. */
+  /** Enters all heads again. All their keys are different, so no chain grows. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -152,10 +152,10 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Computes PostgreSQL's `hashtextextended(key, 0)`, so keys need not be read back for their hash.
- * It is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the results with every
- * supported server version. `high` and `low` are signed 32-bit numbers, which avoids an object or
- * BigInt per key.
+ * Computes PostgreSQL's `hashtextextended(key, 0)`, so that hashes need not be read from the
+ * database. The algorithm is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the
+ * results with every supported server version. `high` and `low` are signed 32-bit numbers, which
+ * avoids an object or BigInt per key.
  */
 export class KeyHash {
   high = 0;
@@ -219,8 +219,8 @@ export function word(bytes: Uint8Array, at: number): number {
 
 /**
  * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits under a secret key of 64
- * bits. Nobody can choose strings that all have the same hash. Suitable only for tables in memory.
- * Hashes that are stored or sent must be computed by `KeyHash`.
+ * bits. Therefore, nobody can choose strings that all have the same hash. Suitable only for tables
+ * in memory. Hashes that are stored or sent must be computed by `KeyHash`.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
@@ -236,8 +236,8 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // Processes words of four bytes, then a word with the remaining bytes and the length. Three
-    // more rounds have no word.
+    // Processes all words of four bytes, then a word with the remaining bytes and the length. Three
+    // more rounds process no word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -265,13 +265,13 @@ export class SeededHash {
 
 const BACKSLASH = 92;
 
-/** Hashes of keys, as a bigint[] in binary. */
+/** Hashes of keys, as a bigint[] in binary format. */
 export class KeyHashes {
   readonly #array: BinaryArray;
   readonly #hash = new KeyHash();
   readonly #flags: number;
 
-  /** Reserves room for `keys` keys. `flags` are the two low bits of each hash. */
+  /** Reserves space for `keys` keys. `flags` are the two low bits of each hash. */
   constructor(keys: number, flags: number) {
     this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
@@ -281,7 +281,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the key in bytes [start, end). The bytes are escaped for COPY. */
+  /** Adds the key in bytes [start, end), which are escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
@@ -305,9 +305,9 @@ export class KeyHashes {
 }
 
 /**
- * Returns the hash of an event's key. It consists of the first bits of a content id, or of the
- * SHA-256 of user, TAB and given id, for which nobody can produce a collision. The last bit is 1
- * for a given id, and the bit before it is 0. `key` is a byte string that is escaped for COPY.
+ * Returns the hash of an event's key: the first bits of a content id, or of the SHA-256 of user,
+ * TAB and given id. Nobody can produce a collision of that SHA-256. The last bit is 1 for a given
+ * id, and the bit before it is 0. `key` is a byte string that is escaped for COPY.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

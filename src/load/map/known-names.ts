@@ -4,17 +4,17 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** Maximum number of names that a table remembers. The table is useless if most names are new. */
+/** Maximum number of names that a table remembers. If most names are new, the table is useless. */
 const MAX_KNOWN_NAMES = 2_048;
 
-/** Name of a JSON member, and its role. */
+/** Name of a JSON member, and the role of that name. */
 export class KnownName {
   readonly text: string;
   /** Name and closing quote, as in JSON. `prefix` is the text that precedes a value: `"name":`. */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
-  /** Name that probably follows this one. */
+  /** Name that probably follows this name. */
   next: KnownName = this;
   /** Last object in which this name occurred. */
   object = 0;
@@ -28,7 +28,7 @@ export class KnownName {
     this.role = role;
   }
 
-  /** Caches the result of `owner` for this name, because it is needed for every cell. */
+  /** Caches the result of `owner` for this name, because that result is needed for every cell. */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -39,23 +39,23 @@ export class KnownName {
 }
 
 /**
- * Finds names by their bytes. Records mostly repeat names in the same order, so the next one is
- * guessed.
+ * Finds names by their bytes. Most records repeat names in the same order, so the expected next
+ * name is compared first.
  */
 export class KnownNames {
-  /** End of the last name, including its quote. */
+  /** End of the last name, including its closing quote. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
   /**
-   * Precedes the first name of every object. Its byte cannot occur in a name, because names are
+   * Precedes the first name of every object. Its byte cannot occur in real names, because they are
    * UTF-8.
    */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is called once for every name, which is a byte string. */
+  /** `roleOf` is called once for every name, which is passed as a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }
@@ -110,15 +110,16 @@ export class KnownNames {
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * Sorts members as jsonb does, by length and then by bytes. Sorts again only if the names change.
+ * Sorts members as jsonb does, by length and then by bytes. Reuses the order as long as the names
+ * are the same.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];
 
   /**
-   * Returns the numbers of the members in order. Returns `null` if there are too many. Valid until
-   * the next call.
+   * Returns the numbers of the members in order. Returns `null` if there are too many members.
+   * Valid until the next call.
    */
   of(names: readonly KnownName[], count: number): Int32Array | null {
     if (count > MAX_ORDERED_MEMBERS) return null;

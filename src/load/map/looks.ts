@@ -12,10 +12,10 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
 
 /** Minimum share of the values that must have the look. */
 const leastShare = 0.9;
-/** Minimum number of card numbers. A tenth of all digit strings would pass as card numbers. */
+/** Minimum number of card numbers. A tenth of all strings of digits would pass as card numbers. */
 const leastCards = 5;
 
-/** Returns the look that nearly all values of a column have, or `null`. */
+/** Returns the look shared by nearly all values of a column, or `null`. */
 export function lookOf(values: Iterable<string>): Look | null {
   const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;

@@ -21,14 +21,14 @@ export class NdjsonRows {
   }
 
   /**
-   * Computes the digests of the next chunk's records. Offers those whose key is found without
-   * parsing.
+   * Computes digests of the next chunk's records. Offers the records whose key is found without
+   * parsing to the search for unchanged records.
    */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
 
-  /** Reads the chunk into `Rows`. Each step reads RECORDS_AT_A_TIME records. */
+  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME records per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
     const isChunkUtf8 = isUtf8(bytes);
@@ -51,7 +51,10 @@ export class NdjsonRows {
     }
   }
 
-  /** Returns the user of any record, even a refused one. Returns `null` if it has none. */
+  /**
+   * Returns the user of any record, even of a refused one. Returns `null` if the record has no
+   * user.
+   */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
@@ -77,7 +80,10 @@ const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const OPEN = 0x7b;
 
-/** Guesses the profile of a line from the first `"user_id":"…"` in it. See `UnchangedRecords`. */
+/**
+ * Assumes that the first `"user_id":"…"` in a line is the id of its profile. See
+ * `UnchangedRecords`.
+ */
 class NdjsonKeys {
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
   #start = 0;
@@ -134,7 +140,7 @@ class NdjsonKeys {
   }
 }
 
-/** Returns the end of the first `name`. Returns -1 if there is none. Most records begin with it. */
+/** Returns the end of the first `name`, or -1 if there is none. Most records begin with `name`. */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

@@ -61,7 +61,7 @@ export class ProfileRow {
     this.#rows.stage?.count(cells);
   }
 
-  /** Notes the types of a skipped record, as `end` would do. */
+  /** Records the types of a skipped record, as `end` would. */
   sample(cells: RecordCells): void {
     this.#judge(cells);
     this.#types.noteRecord(cells, this.#shape);
@@ -78,7 +78,7 @@ export class ProfileRow {
     return time !== null && 'code' in time ? time : null;
   }
 
-  /** Adds the company. If it is null in JSON, the user leaves the company. */
+  /** Adds the company. If the company is null in JSON, the user leaves their company. */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {

@@ -18,8 +18,8 @@ class Member {
 }
 
 /**
- * Properties of one entity in a chunk, with their types. Records of a file mostly have the same
- * names in the same order, so the next name is guessed first. Names are byte strings.
+ * Properties of one entity in a chunk, with their types. Most records in a file have the same names
+ * in the same order, so the expected next name is compared first. Names are byte strings.
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
@@ -27,7 +27,7 @@ export class PropertyTypes {
   readonly #columns = new Set<string>();
   #records = 0;
   /**
-   * Last member that was found. At first, a member with an empty name, which no property can have.
+   * Last member that was found. Initially, a member with an empty name, which no property can have.
    */
   #last = new Member('');
 
@@ -43,15 +43,15 @@ export class PropertyTypes {
   }
 
   /**
-   * Notes the properties of a record, which are the cells whose role is in `shape`. For CSV, notes
-   * only the sampled records.
+   * Records the properties of a record: the cells whose role is in `shape`. For CSV, does so only
+   * for the sampled records.
    */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
     this.#noteList(metadata, shape);
   }
 
-  /** Adds the columns that had no cell in the sample, because later records may have one. */
+  /** Adds the columns without a cell in the sample, because later records may have such a cell. */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
@@ -65,16 +65,16 @@ export class PropertyTypes {
     }
   }
 
-  /** Runs for every property of a record. */
+  /** Called for every property of every record. */
   #noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
-    // Later values never change the type of a property whose type is string.
+    // If a property already has the type string, later values never change the type.
     if (member.type === 'string') return;
     const cellKind = list.kinds[cell] ?? 0;
     if (cellKind === kind.text) {
       const { bytes } = list;
       const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
-      // Checking every date completely would cost more than all other work.
+      // A complete check of every date would cost more than all other work.
       if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
       widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
     } else
@@ -84,7 +84,7 @@ export class PropertyTypes {
       );
   }
 
-  /** Returns the types. The type is `null` if a property has no value. */
+  /** Returns the types. The type of a property without any value is `null`. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

@@ -47,7 +47,7 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
   };
 }
 
-/** Returns why a string or byte string cannot be stored, or `null`. */
+/** Returns the reason why a string or byte string cannot be stored, or `null`. */
 export function textProblem(text: string, column: string): Reason | null {
   if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
   if (text.isWellFormed()) return null;
@@ -97,7 +97,7 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
 
 /**
  * Returns the reason for refusing the record in [start, end), which is not UTF-8. If `cells` fit
- * the columns, the reason names the column at fault.
+ * the columns, the reason mentions the column at fault.
  */
 export function notUtf8Csv(
   bytes: Buffer,

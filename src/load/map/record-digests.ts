@@ -7,14 +7,14 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 export const DIGEST_CHARS = 32;
 
 /**
- * Must be raised when records are mapped to other rows than before. All rows are then compared
+ * Must be raised when records are mapped to rows in a different way. All rows are then compared
  * again.
  */
 const mappingVersion = 2;
 
 /**
- * Returns the key for the digests of a load. It is derived from the environment's `secret` and from
- * everything that determines the row of a record, except the record's bytes. Digests under
+ * Returns the key for a load's digests. It is derived from the environment's `secret` and from
+ * everything that determines a record's row, except the bytes of the record. Digests computed with
  * different keys cannot be compared.
  */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
@@ -24,15 +24,14 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
 
 /**
  * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a MAC of 128 bits that uses
- * 32-bit arithmetic. Nobody can make two records with the same digest without the key. SHA-256 of
- * node:crypto would take twice as long for 130 bytes, and nearly all of that is the overhead of the
- * call.
+ * 32-bit arithmetic. Without the key, nobody can make two records with the same digest. SHA-256 of
+ * node:crypto would take twice as long for 130 bytes, mostly because of the overhead of the call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
   /**
-   * Keys for the last block. A complete block uses the key doubled once, and a padded block the key
-   * doubled twice.
+   * Keys for the last block. A complete block uses the key after doubling it once, and a padded
+   * block the key after doubling it twice.
    */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
@@ -125,7 +124,7 @@ interface Kinds {
 
 /**
  * Digests of a chunk's records, computed from the bytes of the file. A row gets the digest of its
- * record unless another record also wrote to the row (docs/decisions/loading.md, "Unchanged
+ * record unless another record also contributed to the row (docs/decisions/loading.md, "Unchanged
  * records").
  */
 export class RecordDigests {
@@ -136,11 +135,11 @@ export class RecordDigests {
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
   /**
-   * Number of records whose digest was computed in advance. The others get theirs when they are
-   * written.
+   * Number of records whose digest was computed in advance. The digests of all other records are
+   * computed when their rows are written.
    */
   #done = 0;
-  /** Last record that became more than one row, or that lost properties. */
+  /** Last record that became several rows or lost properties. */
   #excluded = -1;
 
   constructor(records: Bounds, kinds: Kinds) {
@@ -170,7 +169,7 @@ export class RecordDigests {
   }
 
   /**
-   * Excludes a record from digests, because its row does not contain the whole record. Such a
+   * Excludes a record from digests, because the record's row does not contain all of it. Such a
    * record is never skipped.
    */
   exclude(record: number): void {
@@ -178,7 +177,8 @@ export class RecordDigests {
   }
 
   /**
-   * Returns whether the row contains the whole record. Only then does it get the record's digest.
+   * Returns whether the row contains the whole record. Only then does the row get the record's
+   * digest.
    */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;
@@ -198,7 +198,7 @@ export class RecordDigests {
     return to;
   }
 
-  /** Writes a digest that `add` computed, as 16 bytes. */
+  /** Writes a digest computed by `add`, as 16 bytes. */
   writeBytes(record: number, target: Buffer, at: number): number {
     let to = at;
     for (let index = 4 * record; index < 4 * record + 4; index++) {

@@ -48,7 +48,7 @@ export class RecordPlaces {
   }
 }
 
-/** Kinds of records. If no record states its kind, they take no memory. */
+/** Kinds of records. If no record states its kind, no memory is used. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;

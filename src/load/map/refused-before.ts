@@ -1,12 +1,10 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/*
- * Refused records of a rewritten file. In the file, each is replaced by its reason and its bytes.
- */
+/* A refused record of a rewritten file. In the file, it is replaced by its reason and its bytes. */
 
 export interface RefusedBefore extends Reason {
-  /** Bytes of the record, shortened to MAX_REJECT_RAW_BYTES. */
+  /** Bytes of the record, truncated to MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -20,8 +18,8 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 const NUL = 0;
 
 /**
- * Returns the CSV line for a refused record. The line begins with U+0000, and a record that begins
- * with U+0000 is always refused.
+ * Returns the CSV line for a refused record. The line begins with U+0000, because a record that
+ * begins with U+0000 is always refused.
  */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
@@ -31,7 +29,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Reads a line that `writeRefusal` wrote. Returns `null` for any other record. */
+/** Reads a line written by `writeRefusal`. Returns `null` for any other record. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

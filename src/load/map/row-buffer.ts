@@ -26,14 +26,17 @@ const F = 102;
 const BACKSLASH = 92;
 const CAPITAL_N = 78;
 
-/** Flag of a row that removes a property or its company. */
+/** Flag of a row that removes a property or the user's company. */
 export const REMOVES = 1;
-/** Flag of a row that has an object or an array as a property. */
+/** Flag of a row in which a property is an object or an array. */
 export const NESTED = 4;
-/** Flag of an additional row, such as a company in a user's record. The tally excludes it. */
+/**
+ * Flag of an additional row, such as that of a company in a user's record. The tally does not count
+ * such rows.
+ */
 export const UNCOUNTED = 2;
 
-/** Row as it is read from the buffer. */
+/** Row as read from the buffer. */
 export interface RowContent {
   readonly record: number;
   readonly key: string;
@@ -46,12 +49,12 @@ export interface RowContent {
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   at = 0;
-  /** Number of rows that the tally counts, which excludes additional rows. */
+  /** Number of rows counted in the tally, which excludes additional rows. */
   counted = 0;
   removes = false;
   /** True if a property of a row is an object or an array. */
   nested = false;
-  /** True if the first value of a repeated key is stored, instead of the last. */
+  /** True to store the first value of a repeated key instead of the last. */
   #keepsFirst = false;
   /** Replaces everything after the digest of every row, including the newline. See `reset`. */
   #stamp: Buffer | null = null;
@@ -59,11 +62,11 @@ export class RowBuffer {
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** Rows in the order of their keys. */
+  /** Copy of the rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
   /**
-   * Values per row: where the properties (without braces) and the company end, the record, and the
-   * flags.
+   * Values for each row: where the properties (without braces) and the company end, the record, and
+   * the flags.
    */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
@@ -83,7 +86,7 @@ export class RowBuffer {
   }
 
   /**
-   * Empties the buffer. A `stamp` makes the rows fit the profile table. It replaces the flags. It
+   * Empties the buffer. A `stamp` replaces the flags so that the rows fit the profile table. It
    * begins with a TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
@@ -161,7 +164,7 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Returns whether `has` is true for the key of any row. */
+  /** Returns whether `has` is true for the key of at least one row. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
@@ -179,7 +182,10 @@ export class RowBuffer {
     return this.#records[row] ?? -1;
   }
 
-  /** Returns the company as in the COPY text. Returns `null` if the row keeps the company. */
+  /**
+   * Returns the company in the form that it has in the COPY text. Returns `null` if the row keeps
+   * the company.
+   */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
     return company.equals(noCompany) ? null : company.toString('latin1');
@@ -199,7 +205,7 @@ export class RowBuffer {
     return groups;
   }
 
-  /** Returns the distinct companies of all rows, as in the COPY text. */
+  /** Returns the distinct companies of all rows, in the form that they have in the COPY text. */
   companies(): string[] {
     const table = this.#companies;
     table.reset();
@@ -216,7 +222,10 @@ export class RowBuffer {
     return companies;
   }
 
-  /** Returns hashes of the distinct keys, as a bigint[] in binary. `flags` are the two low bits. */
+  /**
+   * Returns hashes of the distinct keys, as a bigint[] in binary format. `flags` are the two low
+   * bits of each hash.
+   */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -233,7 +242,7 @@ export class RowBuffer {
     return counted;
   }
 
-  /** Returns one row per key, as COPY text. It is valid until `reset`. */
+  /** Returns one row per key, as COPY text. Valid until `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
@@ -306,7 +315,9 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/** A row made from several records has no digest, because it differs from each of them. */
+/**
+ * A row combined from several records has no digest, because it differs from each of these records.
+ */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

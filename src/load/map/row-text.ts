@@ -25,8 +25,8 @@ const noKind = -1;
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
 /**
- * Writes the COPY text of one row after the rows in a buffer. It belongs to the buffer only when
- * the buffer ends the row.
+ * Writes the COPY text of one row after the rows in a buffer. The row becomes part of the buffer
+ * only when the buffer ends the row.
  */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
@@ -37,12 +37,12 @@ export class RowText {
     return this.#at;
   }
 
-  /** The flags `REMOVES` and `NESTED`, as the properties require. */
+  /** The flags `REMOVES` and `NESTED`, if the properties require them. */
   get flags(): number {
     return this.#flags;
   }
 
-  /** Begins a row at `at`. The buffer must have room for the whole row. */
+  /** Begins a row at `at`. The buffer must have space for the whole row. */
   begin(bytes: Buffer, at: number): void {
     this.#bytes = bytes;
     this.#at = at;
@@ -68,7 +68,10 @@ export class RowText {
     this.#at = end;
   }
 
-  /** Adds a required id. Like the methods below, returns the reason for a refusal, or `null`. */
+  /**
+   * Adds a required id. Like the methods below, returns the reason for refusing the record, or
+   * `null`.
+   */
   addRequired(cells: RecordCells, field: number, column: string): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
@@ -103,8 +106,8 @@ export class RowText {
   }
 
   /**
-   * Adds properties. If a name recurs, jsonb stores the last value. Therefore `page` is written
-   * first, then the cells, and `metadata` last.
+   * Adds properties. If a name recurs, jsonb stores its last value. Therefore, `page` is written
+   * first, then the cells, and finally `metadata`.
    */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
@@ -116,7 +119,7 @@ export class RowText {
     this.#bytes[this.#at++] = CLOSE;
   }
 
-  /** Runs for every property of a record. */
+  /** Called for every property of every record. */
   #addList(list: CellList, shape: Uint8Array, first: number, excludedKind: number): void {
     const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
     const target = this.#bytes;

@@ -17,7 +17,10 @@ import type { Rows } from './rows.ts';
 import { ofEvent, ofProfile, ofStatedProfile } from './shapes.ts';
 
 interface RecordRow {
-  /** Writes a row after the rows in the buffer. Returns the reason for a refusal, or `null`. */
+  /**
+   * Writes a row after the rows in the buffer. Returns the reason for refusing the record, or
+   * `null`.
+   */
   compose(cells: RecordCells): Reason | null;
   end(cells: RecordCells, record: number): void;
 }
@@ -43,7 +46,10 @@ export class RowWriter {
     };
   }
 
-  /** Returns why a record cannot become a row, or `null`. `record` is its number in the chunk. */
+  /**
+   * Returns the reason why a record cannot become a row, or `null`. `record` is its number in the
+   * chunk.
+   */
   check(cells: RecordCells, record: number): Reason | null {
     const row = this.#rowOf(cells, record);
     return 'code' in row ? row : row.compose(cells);
@@ -58,7 +64,7 @@ export class RowWriter {
     return reason;
   }
 
-  /** Notes the types of a skipped record of a profile, as `write` would do. */
+  /** Records the types of a skipped record of a profile, as `write` would. */
   sample(cells: RecordCells, entity: Entity): void {
     this.#profiles[entity].sample(cells);
   }

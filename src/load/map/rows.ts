@@ -64,7 +64,7 @@ export class Rows {
     return this.#rejects;
   }
 
-  /** Number of properties that were left out because their name is empty. */
+  /** Number of properties that were omitted because their name is empty. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -114,7 +114,7 @@ export class Rows {
   }
 
   /**
-   * Returns the records that name one of the refused `users`. `wrong` contains the users of
+   * Returns the records that refer to one of the refused `users`. `wrong` contains the users of
    * rejects. Must be called before `complete`.
    */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
@@ -141,9 +141,9 @@ export class Rows {
   }
 
   /**
-   * Completes the rows. Must be called once, after all rows are added. A repeated user becomes one
-   * row with the last company (with `keepsExisting`, the first company). Its other companies get
-   * rows too.
+   * Completes the rows. Must be called once, after all rows have been added. The rows of a repeated
+   * user become one row with the last company (with `keepsExisting`, the first company). The user's
+   * other companies also get rows.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -160,8 +160,8 @@ export class Rows {
   }
 
   /**
-   * Writes a record of which `properties` properties are missing. It gets no digest, which would
-   * hide that they are missing.
+   * Writes a record from which `properties` properties are missing. It gets no digest, because a
+   * digest would hide that they are missing.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -170,7 +170,7 @@ export class Rows {
     return reason;
   }
 
-  /** Returns the users of all rows, and `others`, as a text[] in binary. */
+  /** Returns the users of all rows, and `others`, as a text[] in binary format. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -189,7 +189,8 @@ export class Rows {
 
   /**
    * Adds a row from byte strings that are escaped for COPY. `properties` is a JSON object without
-   * its braces. If `company` is `null`, the company is kept. If it is '', the company is removed.
+   * its braces. If `company` is `null`, the user's company is kept. If `company` is '', the user's
+   * company is removed.
    */
   add(
     entity: Entity,
@@ -212,7 +213,8 @@ export class Rows {
 
 export interface LoadScope {
   /**
-   * True if stored values take precedence. Nulls are then left out, because they remove nothing.
+   * True if stored values take precedence. Nulls are then omitted, because they would remove
+   * nothing.
    */
   readonly keepsExisting: boolean;
   /** `null` if no capability judges records. */

@@ -11,9 +11,9 @@ export interface RecordStage extends JudgeStage {
   /** Begins a chunk. */
   reset(): void;
   /**
-   * Judges the properties of a record, which are the cells whose role is in `shape`. May be called
-   * once per record, and later passes see the cells as they will be stored. Returns why the record
-   * is refused, or `null`.
+   * Judges the properties of a record: the cells whose role is in `shape`. May be called once per
+   * record. Later steps see the cells as they will be stored. Returns the reason for refusing the
+   * record, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,
@@ -22,6 +22,6 @@ export interface RecordStage extends JudgeStage {
     eventName: (() => string) | null,
   ): Reason | null;
   count(cells: RecordCells): void;
-  /** Stores the counts, in the transaction of the chunk. */
+  /** Stores the counts in the transaction of the chunk. */
   keep(db: Database, loadId: number): Promise<void>;
 }

@@ -10,7 +10,10 @@ const initialRecords = 16 * 1024;
 const SPACE = 32;
 const BACKSLASH = 92;
 
-/** Profiles to look up. Both arrays are in binary, and the n-th digest belongs to the n-th key. */
+/**
+ * Profiles to look up. Both arrays are in binary format, and the n-th digest belongs to the n-th
+ * key.
+ */
 export interface Claims {
   /** A text[]. */
   readonly keys: Buffer;
@@ -21,9 +24,9 @@ export interface Claims {
 
 /**
  * Records that need no mapping, because the stored profile already has their digest. `offer`
- * guesses the profile of a record before the record is mapped. A wrong guess costs only time,
- * because no other profile has the digest. Several records of one profile become one row, so none
- * of them is skipped.
+ * assumes which profile a record belongs to before the record is mapped. A wrong assumption costs
+ * only time, because no other profile has the record's digest. Several records of one profile
+ * become one row, so none of these records is skipped.
  */
 export class UnchangedRecords {
   readonly #digests: RecordDigests;
@@ -51,7 +54,7 @@ export class UnchangedRecords {
   }
 
   /**
-   * Guesses that the record's profile has the id in [start, end). The bytes must be valid UTF-8.
+   * Assumes that the record's profile has the id in [start, end). The bytes must be valid UTF-8.
    */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
@@ -68,8 +71,8 @@ export class UnchangedRecords {
   }
 
   /**
-   * Notes the records whose claims are true. `refuted` lists the positions of false claims, counted
-   * from 1.
+   * Remembers the records whose claims are true. `refuted` lists the positions of false claims,
+   * counted from 1.
    */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {
@@ -86,7 +89,7 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Returns whether a mapped row has the key of a skipped record, contrary to the guess. */
+  /** Returns whether a mapped row has the key of a skipped record, contrary to the assumption. */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -106,7 +109,7 @@ class Offers {
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
   #records = new Int32Array(initialRecords);
-  /** Keys to look up. `#unchanged` contains those of them that are unchanged. */
+  /** Keys to look up. `#unchanged` contains those keys whose profiles are unchanged. */
   #claimed = noKeys;
   #unchanged = noKeys;
 
@@ -164,7 +167,7 @@ class Offers {
 
   /**
    * Returns the record whose key equals the bytes [start, end) of `other`. Returns -1 if there is
-   * none.
+   * no such record.
    */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     return this.#records[this.#keys.find(bytes, other, start, end)] ?? -1;

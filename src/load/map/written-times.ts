@@ -16,7 +16,7 @@ const longestTime = 100;
 type Parts = readonly (string | undefined)[];
 
 /**
- * Returns the time, or `null` if it is not valid. `rest` contains hour, minute, second, fraction, a
+ * Returns the time, or `null` if it is invalid. `rest` contains hour, minute, second, fraction, a
  * or p, and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
@@ -45,7 +45,10 @@ function zoneOf(zone: string | undefined): string {
 
 export type TimeReading = (text: string) => string | null;
 
-/** Reads times that start with three numbers. `read` puts them in the order year, month, day. */
+/**
+ * Reads times that start with three numbers. `read` puts these numbers in the order year, month,
+ * day.
+ */
 function ofThree(
   read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
 ): TimeReading {

@@ -1,8 +1,8 @@
 /*
  * Events are only added, each id once. New events are copied into their table. A batch that
- * contains an existing event is merged from temporary tables. Content ids include the time, so the
- * primary key of `events` makes them unique. Given ids, and ids of events without a time, may recur
- * with another time, so `sluice.event_ids` makes them unique per user.
+ * contains an existing event is merged from temporary tables. Content ids depend on the time, so
+ * the primary key of `events` makes them unique. Given ids, and ids of events without a time, may
+ * recur with a different time, so `sluice.event_ids` makes them unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -22,10 +22,10 @@ export interface NewEvents {
   readonly keyHashes: Buffer | null;
 }
 
-/** COPY text of events that may exist already. */
+/** COPY text of events some of which may already exist. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows for `event_ids`. A row with a given id also has the hash of its key. */
+  /** Rows for `event_ids`. A row with a given id also has the hash of the event's key. */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }
@@ -38,7 +38,7 @@ const idColumns = 'environment_id, user_id, event_id, inserted_at';
 
 /**
  * Copies new events. Throws a unique violation if an event exists, or if another transaction adds
- * it meanwhile.
+ * it at the same time.
  */
 export async function copyEvents(
   { client, db }: Transaction,
@@ -53,7 +53,7 @@ export async function copyEvents(
     values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
 }
 
-/** Adds the events that do not exist yet. Adds them in key order, so deadlocks are rare. */
+/** Adds the events that do not exist yet, in key order, so that deadlocks are rare. */
 export async function mergeEvents(
   transaction: Transaction,
   scope: Scope,
@@ -88,8 +88,8 @@ export async function mergeEvents(
 }
 
 /**
- * Counts the events that do not exist yet. For a plan, adds `planned` times that number to its sums
- * by name and day.
+ * Counts the events that do not exist yet. For a plan, adds `planned` times that number to the
+ * plan's sums by name and date.
  */
 export async function classifyEvents(
   transaction: Transaction,
@@ -135,8 +135,8 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
   )`;
 
 /**
- * Replaces the events of this load that have these ids. Events that retention has removed are not
- * added again.
+ * Replaces this load's events that have these ids. Events that retention has removed are not added
+ * again.
  */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
@@ -196,8 +196,8 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
   )`;
 
 /**
- * Copies a batch into temporary tables. The session keeps the tables, so they may still contain
- * rows of an earlier batch of the transaction.
+ * Copies a batch into temporary tables. The tables belong to the session, so they may still contain
+ * rows of an earlier batch in the same transaction.
  */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
@@ -230,8 +230,8 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
 }
 
 /**
- * Reports a missing partition as a transient error. It may have expired since the transaction
- * began.
+ * Reports a missing partition as a transient error, because the partition may have expired since
+ * the transaction began.
  */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -4,15 +4,15 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
  * Events that occur in several chunks of a load. Each chunk numbers equal events from 0, and treats
- * an existing id as stored before the load. All events of earlier chunks are known only when all
- * chunks are done.
+ * an existing id as if it had been stored before the load. Only when all chunks are done are all
+ * events of earlier chunks known.
  */
 
 /**
- * For each chunk, notes the events that earlier chunks also have, and given ids whose stored event
- * is not the first one in the file. If no event was unchanged there is nothing to note, except in a
- * dry run, whose chunks do not find each other's events. Must be called in the transaction that
- * renews the claim.
+ * For each chunk, stores the events that earlier chunks also contain, and the given ids whose
+ * stored event is not the first one in the file. If no event was unchanged, there is nothing to
+ * store, except in a dry run, whose chunks do not find one another's events. Must be called in the
+ * transaction that renews the claim.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -70,7 +70,10 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/** Returns the repeats by the hash of their `eventKey`. Each event of the chunk has at most one. */
+/**
+ * Returns the repeats by the hash of their `eventKey`. Each event of the chunk has at most one
+ * repeat.
+ */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -85,7 +88,9 @@ export async function readEventRepeats(
 
 export type Corrections = OutcomesByKind;
 
-/** Ends the replay of a chunk and corrects the counts. Returns false if that was done before. */
+/**
+ * Ends the replay of a chunk and corrects the counts. Returns false if that has already been done.
+ */
 export async function endEventReplay(
   db: Database,
   loadId: number,

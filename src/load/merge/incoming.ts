@@ -7,16 +7,15 @@ import type { Entity } from '../../domain/entity.ts';
 
 /**
  * Temporary tables of the session. They contain one batch, each key once. `company`: `null` keeps
- * the company, and '' removes it. `digest`: digest of the only record of the row. `removes`: true
- * if the row removes a property or its company. `is_counted`: false for an additional row of a
- * record.
+ * the company, and '' removes it. `digest`: digest of the row's only record. `removes`: true if the
+ * row removes a property or the company. `is_counted`: false for an additional row of a record.
  */
 export const incomingTable = {
   users: 'incoming_users',
   companies: 'incoming_companies',
 } as const satisfies Record<Entity, string>;
 
-/** Creates the tables for the first batch of a session. Every commit empties them. */
+/** Creates the tables for the first batch of a session. Every commit empties the tables. */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
     Object.values(incomingTable)
@@ -49,7 +48,7 @@ export interface MergeScope {
   readonly chunkNo: number;
   /** Time when the load was accepted, in the format of `Instant`. */
   readonly acceptedAt: string;
-  /** True if a row of the batch removes a property or its company. */
+  /** True if a row of the batch removes a property or the company. */
   readonly removes: boolean;
   /** True if stored values take precedence over incoming values. The batch then removes nothing. */
   readonly keepsExisting: boolean;
@@ -59,12 +58,12 @@ export interface MergeScope {
    */
   readonly flat: boolean;
   /**
-   * Whether the tally counts all, some or none of the batch's rows. It does not count additional
-   * rows.
+   * Whether the tally counts all, some or none of the batch's rows. Additional rows are not
+   * counted.
    */
   readonly counted: 'all' | 'some' | 'none';
   /**
-   * True if the hashes of keys are stored. Only in a load of several chunks can a key occur again.
+   * True if the hashes of keys are stored. A key can occur again only in a load of several chunks.
    */
   readonly keepKeys: boolean;
 }
@@ -97,8 +96,8 @@ export function merged(
 }
 
 /**
- * Returns the merged company. If `incoming` is `null`, the stored company is kept. If it is '', the
- * company is removed.
+ * Returns the merged company. If `incoming` is `null`, the stored company is kept. If `incoming` is
+ * '', the company is removed.
  */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
@@ -119,8 +118,8 @@ export function sameCompany(
 }
 
 /**
- * Tests whether the merge would change nothing. `@>` costs a fraction of merging, but it is also
- * true for a nested subset.
+ * Tests whether the merge would change nothing. `@>` costs a fraction of merging, but is also true
+ * if a nested object is only a part of the stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,
@@ -140,8 +139,8 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
 }
 
 /**
- * Returns the marks of a written row: whether it is new, how often this load has written it, and
- * the highest chunk that wrote it.
+ * Returns the marks of a written row: whether the row is new, how often this load has written it,
+ * and the highest chunk that wrote it.
  */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);

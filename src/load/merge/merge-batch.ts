@@ -19,13 +19,13 @@ import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
   readonly entity: Entity;
-  /** COPY text of a `RowBuffer`. Each key occurs once. */
+  /** COPY text of a `RowBuffer`, in which each key occurs once. */
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
   /**
-   * True if unchanged records were excluded by their digests. Nearly all rows then change
-   * something.
+   * True if unchanged records have already been excluded by their digests. Nearly all rows then
+   * change something.
    */
   readonly isSifted: boolean;
 }
@@ -39,7 +39,7 @@ export interface Merged {
 
 /**
  * Merges a batch: copies it into a temporary table, drops rows that change nothing, and upserts the
- * others in key order.
+ * remaining rows in key order.
  */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
@@ -66,18 +66,21 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
   await copyText(transaction.client, target, text);
 }
 
-/** Merges the copied batch again for the replay. Does not count the rows or note their keys. */
+/**
+ * Merges the copied batch a second time for the replay. Does not count the rows or store their
+ * keys.
+ */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  // A replayed profile normally exists, because a chunk of the load wrote it. If it was deleted,
-  // its rows were deleted too.
+  // A replayed profile normally exists, because a chunk of the load wrote it. If the profile was
+  // deleted, so were its rows in the batch.
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Drops rows that change nothing. Keeps rows that another chunk of this load wrote, because they
- * must be marked again. Otherwise an older record could win. The scalar subquery guarantees an
- * index lookup per row. For a join, a planner that has no statistics may read the whole table.
+ * Drops rows that change nothing. Keeps rows written by another chunk of this load, because they
+ * must be marked again. Otherwise, an older record could win. The scalar subquery guarantees an
+ * index lookup per row. For a join, a planner without statistics might read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -96,8 +99,8 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Returns whether any of the first keys of the batch exist. If none exist, searching for unchanged
- * rows is not worthwhile.
+ * Returns whether any of the first keys in the batch exist. If none of them exist, searching for
+ * unchanged rows is not worthwhile.
  */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`
@@ -109,7 +112,7 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * Completes a statement that defines `classified` rows. Notes the keys and counts the rows. `held`
+ * Completes a statement that defines `classified` rows. Stores the keys and counts the rows. `held`
  * is true for unchanged rows and `null` for new rows.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
@@ -149,9 +152,10 @@ export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' 
 }
 
 /**
- * Copies new users directly into the table. This takes about half the time of a merge: full pages,
- * no temporary table, no sort, no conflicts. Throws a unique violation if a user exists or is being
- * added. The caller then rolls back and merges, and only time is lost.
+ * Copies new users directly into the table. This takes about half the time of a merge, because
+ * pages are filled, and there is no temporary table, no sort and no conflict. Throws a unique
+ * violation if a user exists or is being added. The caller then rolls back and merges, and only
+ * time is lost.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -171,7 +175,10 @@ export async function insertNewUsers(
   }
 }
 
-/** Profiles that may have these digests: a text[] and a uuid[] of equal length, both in binary. */
+/**
+ * Profiles that may have these digests: a text[] and a uuid[] of equal length, both in binary
+ * format.
+ */
 export interface DigestClaims {
   readonly keys: Buffer;
   readonly digests: Buffer;
@@ -179,9 +186,9 @@ export interface DigestClaims {
 
 /**
  * Returns the positions (counted from 1) of false claims. A claim is false if the profile is
- * missing, has another digest, or was written by this load. One index scan for all keys takes half
- * the time of a lookup per key. The subquery hides the array from the planner, which would examine
- * each key.
+ * missing, has a different digest, or was written by this load. A single index scan for all keys
+ * takes half the time of a lookup per key. The subquery hides the array from the planner, which
+ * would otherwise examine each key.
  */
 export async function findRefuted(
   db: Database,
@@ -209,8 +216,8 @@ export async function findRefuted(
 }
 
 /**
- * Notes the keys of records that were found unchanged before mapping. `keyHashes` is a bigint[] in
- * binary.
+ * Stores the keys of records that were found unchanged before mapping. `keyHashes` is a bigint[] in
+ * binary format.
  */
 export async function noteUnchanged(
   db: Database,

@@ -7,7 +7,7 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Selects a row if a chunk may have left keys unmarked. That includes companies that one chunk
+ * Selects a row if a chunk may have left keys unmarked. That includes a company that one chunk
  * created for a user, before another chunk found the company's own record unchanged and did not
  * count it. With a preset, the same happens to users.
  */
@@ -28,7 +28,8 @@ const unresolved = sql`
 export interface ChunksDone {
   readonly pass: LoadPass;
   /**
-   * True if several chunks may contain the same key and some did not mark it. See `resolveRepeats`.
+   * True if several chunks may contain the same key and at least one chunk did not mark it. See
+   * `resolveRepeats`.
    */
   readonly hasRepeats: boolean;
   /** True if several chunks wrote the same key. See `countRestored`. */
@@ -36,7 +37,7 @@ export interface ChunksDone {
   readonly source: SourceOptions;
 }
 
-/** Returns `null` if the load is not running, or if not all its chunks are done. */
+/** Returns `null` if the load is not running, or if some of its chunks are not done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', 'source_options as source'])
@@ -62,12 +63,11 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds keys that occur in several chunks and that a chunk did not mark because it changed nothing.
- * Corrects the tally: a key counts once, as inserted if the load created its row, and its other
- * records count as superseded. For the replay, notes the keys that are out of order.
- *
+ * Finds keys that occur in several chunks and were not marked by a chunk because it changed
+ * nothing. Corrects the tally: a key counts once, as inserted if the load created its row, and the
+ * key's other records count as superseded. For the replay, stores the keys that are out of order.
  * A key is out of order if a chunk found it unchanged and an earlier chunk wrote it afterwards, or
- * if two chunks each wrote it first. After a retry every repeated key is out of order, because
+ * if two chunks each wrote it first. After a retry, every repeated key is out of order, because
  * another load may have run before the retry. Must be called in the transaction that renews the
  * claim.
  */
@@ -79,8 +79,8 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 
 /**
  * Returns whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
- * grouping them. `offset 0`, and one entity at a time, make PostgreSQL sort plain numbers. Sorting
- * rows would take seven times as long.
+ * grouping them. `offset 0`, and processing one entity at a time, make PostgreSQL sort plain
+ * numbers. Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -155,7 +155,7 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/** Selects the keys of the `concerned` entities that occur in several chunks, with their counts. */
+/** Selects the keys of `concerned` entities that occur in several chunks, with their counts. */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -188,15 +188,15 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     )`;
 
 /**
- * Counts as unchanged those keys that the load changed and then changed back. If the log of changes
- * is missing, they still count as updated. Must be called after the replay, in the transaction that
- * ends the pass.
+ * Counts keys as unchanged if the load changed them and then changed them back. If the log of
+ * changes is missing, such keys still count as updated. Must be called after the replay, in the
+ * transaction that ends the pass.
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // PostgreSQL underestimates how many hashes the arrays contain. It would compare every pair of
-  // keys.
+  // PostgreSQL underestimates how many hashes the arrays contain, and would otherwise compare every
+  // pair of keys.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
@@ -262,7 +262,7 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     )
   end`;
 
-/** Deletes keys from a plan if their profiles would be the same before and after the load. */
+/** Deletes from a plan the keys whose profiles would be the same before and after the load. */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
   delete from planned_rows
   where load_id = ${loadId} and is_repeated
@@ -283,7 +283,9 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/** Deletes from the batch all rows whose keys need no replay. Returns how many rows remain. */
+/**
+ * Deletes from the batch all rows whose keys need no replay. Returns the number of remaining rows.
+ */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
@@ -300,7 +302,7 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Deletes the notes for the replay. Keeps the hashes of keys. */
+/** Deletes what was stored for the replay. Keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -16,14 +16,15 @@ export interface Written {
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Number of rows that another chunk of this load had written before. */
+  /** Number of rows already written by another chunk of this load. */
   readonly superseded: number;
 }
 
 /**
- * Merges the batch in one statement. Writes in key order, so two writers do not deadlock. A row
- * stores its last load, the highest chunk of that load, and how many chunks of it wrote the row
- * (touches). If touches is 1, this chunk was the first. Otherwise the key is repeated.
+ * Merges the batch in one statement. Writes in key order, so that two writers do not deadlock. A
+ * row stores the last load that wrote it, that load's highest chunk, and how many of its chunks
+ * wrote the row (touches). If touches is 1, this chunk was the first. Otherwise, the key is
+ * repeated.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -39,8 +40,8 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Notes the chunk's keys. For the replay, notes keys that a later chunk had written before this
- * one.
+ * Stores the chunk's keys. For the replay, stores keys that a later chunk had written before this
+ * chunk.
  */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
@@ -79,7 +80,7 @@ function countedExpression(scope: MergeScope) {
 }
 
 /**
- * Writes rows that change something. Also writes rows that another chunk of this load wrote,
+ * Writes rows that change something. Also writes rows that another chunk of this load has written,
  * because they must be marked again.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
@@ -121,8 +122,8 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 
 /**
  * Creates the missing companies of the batch's users, in key order like every write. Must be called
- * after the chunk's own companies are merged, because those count as inserted. For other chunks,
- * notes the new companies as unchanged and not counted. Default of `named`: the companies of the
+ * after the chunk's own companies are merged, because these count as inserted. For other chunks,
+ * records the new companies as unchanged and not counted. Default of `named`: the companies of the
  * batch.
  */
 export async function createCompanies(
@@ -140,7 +141,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Selects those companies of `named` that do not exist. Looks up each by primary key. */
+/** Selects the companies in `named` that do not exist. Looks up each company by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -167,7 +168,10 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/** Removes nulls from new rows. ON CONFLICT inserts a new row with the nulls that mean removal. */
+/**
+ * Removes nulls from new rows. ON CONFLICT inserts a new row together with the nulls that mean
+ * removal.
+ */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

@@ -1,8 +1,8 @@
 /*
  * Plans the merge of a batch. Rows are written to `planned_rows` instead of to profiles. A chunk
  * compares its rows only with stored profiles. Then `replanIncoming` combines the keys that occur
- * in several chunks, in file order. It uses the same expressions as `merge-batch.ts`, so the
- * results agree.
+ * in several chunks, in file order. It uses the same expressions as `merge-batch.ts`, so plan and
+ * merge agree.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -93,8 +93,8 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
 
 /**
  * Counts, by name, the values that appear, change, disappear or change type. For a new row, `names`
- * must be the names in `after`. Most rows of most plans are new, so every comparison tests `before`
- * first.
+ * must be the names in `after`. In most plans, most rows are new, so every comparison tests
+ * `before` first.
  */
 const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
@@ -113,7 +113,7 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   ) counted
   where appear + change + go > 0`;
 
-/** Counts the new, changed and removed rows of a plan, and their values by name. */
+/** Counts a plan's new, changed and removed rows, and the changes of their values by name. */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),
   count(*) filter (where not is_new and after is not null),

@@ -22,14 +22,13 @@ type Context = Pick<LoadContext, 'db'>;
 
 export interface ShownPlan extends LoadPlan {
   readonly jobId: string;
-  /** Sampled rows. Empty after the rows have expired. */
+  /** Sampled rows. Empty once the rows have expired. */
   readonly sample: readonly SampledRow[];
 }
 
 /**
  * Returns a plan.
- *
- * @throws InputError `not_found` if there is no such job, or if it has no complete plan
+ * @throws InputError `not_found` if the job does not exist or has no complete plan
  */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);

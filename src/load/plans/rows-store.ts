@@ -11,7 +11,8 @@ const PLANNED_BYTES_AT_A_TIME = MiB;
 /* Rows of a plan. They are displayed, downloaded, and compared with the stored profiles. */
 
 /**
- * Changed or removed row in the summary. It contains only the properties that differ, shortened.
+ * Changed or removed row in the summary. It contains only the properties that differ, with
+ * truncated values.
  */
 export interface SampledRow {
   readonly entity: Entity;
@@ -73,8 +74,7 @@ export interface PlannedPage<T> {
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
 /**
- * Reads planned rows as lines of JSON that PostgreSQL writes. Numbers therefore keep all their
- * digits.
+ * Reads planned rows as lines of JSON written by PostgreSQL, so that numbers keep all their digits.
  */
 export async function readPlannedLines(
   db: Database,
@@ -94,8 +94,8 @@ export async function readPlannedLines(
 }
 
 /**
- * Property that differs, or `company_id`. `name` is `null` for a new row that has no property and
- * no company.
+ * Property that differs, or `company_id`. `name` is `null` for a new row that has neither a
+ * property nor a company.
  */
 export interface PlannedValue {
   readonly entity: Entity;
@@ -131,9 +131,7 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/**
- * Selects the rows after a place, up to the size limits. `more` is true if there are further rows.
- */
+/** Selects the rows after a place, up to the size limits. `more` is true if further rows follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (
@@ -171,9 +169,9 @@ interface Plan {
 }
 
 /**
- * Counts profiles that have changed or been removed since they were planned. For unchanged and
- * removed profiles, the plan contains only hashes of keys. If the log of changes does not reach
- * back to the planning, all profiles are compared.
+ * Counts profiles that have been changed or removed since they were planned. For unchanged and
+ * removed profiles, the plan contains only hashes of keys. If the log of changes does not go back
+ * as far as the planning, all profiles are compared.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db

@@ -7,7 +7,7 @@ import { MAX_PLAN_PROPERTIES } from '../limits.ts';
 import { sumsOf } from './plan-batch.ts';
 
 /*
- * Plans consist of the changes of a load, row by row (`planned_rows`), and a summary
+ * A plan consists of the changes that a load would make, row by row (`planned_rows`), and a summary
  * (`load_plans.plan`). `plan-batch.ts` adds the rows of each chunk. This file corrects rows whose
  * keys occur in several chunks, summarises plans, and deletes them.
  */
@@ -22,7 +22,7 @@ const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/** Sets the time and cursor of a plan. Deletes an earlier plan of the load. */
+/** Sets the time and cursor of a plan. Deletes an earlier plan of the same load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -43,8 +43,8 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Deletes the rows whose keys will be replayed. `replanIncoming` inserts them again. Must be called
- * in the transaction that notes the keys.
+ * Deletes the rows whose keys will be replayed. `replanIncoming` inserts these rows again. Must be
+ * called in the transaction that stores the keys.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {
   await sql`
@@ -64,7 +64,7 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 
 /**
  * Writes the summary of a plan, including the rows that `added` inserts. Must be called once, after
- * all rows are correct, in the transaction that renews the claim.
+ * all rows have been corrected, in the transaction that renews the claim.
  */
 export async function summarisePlan(
   db: Database,
@@ -98,8 +98,8 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 }
 
 /**
- * Adds companies that only users name. They have no properties. Several of them share a chunk
- * number, because rows are read in the order of chunks.
+ * Adds companies to which only users refer. These companies have no properties. Several of them
+ * share a chunk number, because rows are read in the order of chunks.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -225,7 +225,7 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
 
 /**
  * Deletes the rows of plans, which expire together with the file. The summaries remain, because
- * they do not name any profile.
+ * they do not identify any profile.
  */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -9,7 +9,9 @@ interface HeldRecord {
   blankEnd: number;
 }
 
-/** Maximum size and number of records of a chunk. Its last record may exceed `maxBytes`. */
+/**
+ * Maximum size and number of records of a chunk. The last record of a chunk may exceed `maxBytes`.
+ */
 export interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;

@@ -24,8 +24,8 @@ export class CsvOpening {
   form: CsvForm | null = null;
 
   /**
-   * Beginning of the file whose dialect the caller must detect. The caller passes the result to
-   * `learn`.
+   * Beginning of a file whose dialect the caller must detect. The caller passes the detected
+   * dialect to `learn`.
    */
   sample: CsvBeginning | null = null;
 
@@ -33,7 +33,7 @@ export class CsvOpening {
   readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
   #learned: Sniffed | null = null;
-  /** Number of lines that the caller asked to skip and that are not skipped yet. */
+  /** Number of lines that the caller asked to skip and that have not been skipped yet. */
   #skipLines: number;
   #blankBytes = 0;
   /** Number of the line on which the next bytes start. */
@@ -50,9 +50,8 @@ export class CsvOpening {
   }
 
   /**
-   * Returns how many bytes and lines it consumed. The caller must pass the remaining bytes again,
-   * followed by the next ones. `header` is set when the next byte belongs to a record.
-   *
+   * Returns how many bytes and lines were consumed. The caller must pass the remaining bytes again,
+   * followed by the next bytes. `header` is set when the next byte belongs to a record.
    * @throws InputError for an unusable header, or if the dialect is unclear
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {
@@ -118,7 +117,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** Applies the option `apostrophes`, which overrides what the header says. */
+  /** Applies the option `apostrophes`, which overrides what the header indicates. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };

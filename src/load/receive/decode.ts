@@ -21,11 +21,11 @@ import {
 } from './unpack.ts';
 
 const ENCODING_SNIFF_BYTES = MiB;
-/** Number of bytes at the beginning in which the layout of JSON is detected. */
+/** Number of bytes at the beginning of the file that are used to detect the layout of JSON. */
 const JSON_SNIFF_BYTES = MiB;
 /**
- * Maximum bytes of NDJSON per byte of Parquet. The ratio may be high, because Parquet stores a
- * repeated value only once.
+ * Maximum bytes of NDJSON per byte of Parquet. The ratio may be high, because Parquet stores
+ * repeated values only once.
  */
 const MAX_COLUMNAR_RATIO = 2_000;
 
@@ -36,21 +36,21 @@ const openObject = 0x7b;
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** Encoding of the text as it was sent. See `ReadAs`. */
+  /** Encoding in which the text was sent. See `ReadAs`. */
   readonly encoding: string | null;
   /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
   readonly notes: readonly string[];
   /** `null` for formats other than JSON. */
   readonly layout: JsonLayout | null;
-  /** Set if the file is short and consists of one JSON object, which may be a record. */
+  /** Set if the file is short and consists of a single JSON object, which may be a record. */
   readonly object: SniffedJson['object'];
 }
 
 /**
  * Decodes a file.
- *
- * @throws InputError `unsupported_format`, `invalid_field` (encoding), and errors of reading
+ * @throws InputError `unsupported_format`, `invalid_field` (encoding). Errors from reading are also
+ * thrown.
  */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
   const requestedEncoding =
@@ -71,7 +71,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   const textFacts = { encoding, bomBytes, notes };
   if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...textFacts, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
-  // Uses a fixed size, because the result must not depend on the sizes of buffers.
+  // The size is fixed, because the result must not depend on the sizes of buffers.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
   await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
@@ -83,7 +83,7 @@ interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** Bytes that were sent. The growth by unpacking is measured against them. */
+  /** The bytes that were sent, for measuring how much the file grows when it is unpacked. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
   readonly notes: string[];
@@ -141,8 +141,7 @@ function layoutNotes(layout: JsonLayout): string[] {
 
 /**
  * Passes lines on unchanged.
- *
- * @throws InputError `invalid_field` at the end, if there were lines but none of them begins an
+ * @throws InputError `invalid_field` at the end if there were lines but none of them begins an
  * object
  */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
@@ -167,7 +166,7 @@ async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): Asyn
   }
 }
 
-/** Limits the growth of formats that store a repeated value only once. */
+/** Limits the growth of formats that store repeated values only once. */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,
@@ -180,8 +179,8 @@ async function* guarded(
 }
 
 /**
- * Waits until the complete file has arrived before it uses a sandbox. A slow sender would occupy
- * the sandbox otherwise.
+ * Waits until the complete file has arrived before using a sandbox. Otherwise, a slow sender would
+ * occupy the sandbox.
  */
 async function* convertAside(
   format: Conversion['format'],

@@ -21,8 +21,8 @@ export interface ReceiveClock {
 }
 
 /**
- * Requires a minimum upload rate. The rate is averaged over each UPLOAD_RATE_WINDOW_MS spent
- * waiting for the sender.
+ * Requires a minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS spent waiting for the
+ * sender.
  */
 export class UploadRate {
   readonly #minBytesPerSecond: number;
@@ -33,7 +33,9 @@ export class UploadRate {
     this.#minBytesPerSecond = minBytesPerSecond;
   }
 
-  /** Adds bytes, and the time spent waiting for them. @throws InputError `upload_too_slow` */
+  /**
+   * Adds bytes, and the time spent waiting for these bytes. @throws InputError `upload_too_slow`
+   */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
     this.#bytes += bytes;
@@ -50,7 +52,8 @@ export class UploadRate {
 
 /**
  * Counts and hashes the bytes that are sent, checks the limits, and joins small buffers. The rate
- * includes only the time that we wait for the sender, not the time that the sender waits for us.
+ * includes only the time that this process waits for the sender, not the time that the sender waits
+ * for this process.
  */
 export class Intake {
   receivedBytes = 0;
@@ -81,8 +84,7 @@ export class Intake {
 
   /**
    * Yields buffers of about READ_BYTES.
-   *
-   * @throws InputError, errors of the source, the reason of the signal
+   * @throws InputError, errors from the source, or the signal's reason
    */
   async *read(): AsyncGenerator<Buffer, void> {
     let gathered = Buffer.alloc(0);
@@ -126,8 +128,8 @@ export class Intake {
 }
 
 /**
- * Returns the next item. Rejects after `stallMs`, or when the signal aborts. Promise.race with one
- * promise for the whole upload would retain memory for every item.
+ * Returns the next item. Rejects after `stallMs` or when the signal is aborted. Promise.race with
+ * one promise for the whole upload would retain memory for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,
@@ -157,9 +159,9 @@ export function readNext<T>(
   });
 }
 
-/** Beginning of a stream, together with the complete stream, which is still to be read. */
+/** Beginning of a stream, together with the complete stream, which has yet to be read. */
 export interface Peeked {
-  /** At least `minBytes` long, unless the stream is shorter. */
+  /** Has at least `minBytes` bytes, unless the stream is shorter. */
   readonly head: Buffer;
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;

@@ -27,25 +27,24 @@ import {
 } from './unpack.ts';
 
 /**
- * Maximum size to sniff outside a sandbox. A wide file of this size already takes tenths of a
- * second.
+ * Maximum size to sniff outside a sandbox. A wide file of this size already takes several tenths of
+ * a second.
  */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
   /** Target size of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** Approximate number of bytes of text to receive. Default: all. */
+  /** Approximate number of bytes of text to receive. Default: everything. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
  * Receives a file in one pass: checks limits, hashes, unpacks, decodes, converts to CSV or NDJSON,
- * cuts into chunks and stores. Memory does not grow with the file, and a failure leaves no file.
- * The caller must close the source itself, so that an HTTP route can still respond.
- *
- * @throws InputError for the file, TransientError for the store, errors of the source, the reason
- * of the signal
+ * cuts into chunks and stores. Memory use does not grow with the file, and a failure leaves no file
+ * behind. The caller must close the source itself, so that an HTTP route can still respond.
+ * @throws InputError for the file, TransientError for the store, errors from the source, or the
+ * signal's reason
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
@@ -112,7 +111,8 @@ export async function receive(
     throw error;
   } finally {
     stop.abort();
-    // If these files cannot be removed, the sweep removes them. The result does not depend on that.
+    // If these files cannot be removed now, the sweep removes them. The result does not depend on
+    // their removal.
     await asides.removeAll().catch(() => undefined);
   }
 }
@@ -151,7 +151,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** Dialect of worksheets. We write their CSV ourselves, so the dialect needs no detection. */
+/** Dialect of worksheets. Sluice itself writes their CSV, so the dialect need not be detected. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
@@ -190,8 +190,7 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // The rejection is handled by the next `await`, which may come only after the promise has
-      // rejected.
+      // The next `await` handles the rejection, but may come only after the promise has rejected.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -223,7 +222,7 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** Longest possible timer. A local pipe or disk may be slow. */
+/** Longest possible timer, because a local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
 /** Receives a local file without speed limits. Throws the same errors as `receive`. */

@@ -12,23 +12,27 @@ export interface ReceivedFile {
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
   readonly receivedBytes: number;
-  /** Size of the stored file in bytes: unpacked and in UTF-8, with arrays and Parquet as NDJSON. */
+  /**
+   * Size of the stored file in bytes: unpacked, in UTF-8, and with arrays and Parquet converted to
+   * NDJSON.
+   */
   readonly storedBytes: number;
-  /** Hash of the bytes as they were sent, in hexadecimal digits. */
+  /** Hash of the bytes that were sent, in hexadecimal digits. */
   readonly sha256: string;
   /**
-   * Number of data records. If only the beginning of the file was received, the last may be
+   * Number of data records. If only the beginning of the file was received, the last record may be
    * incomplete.
    */
   readonly totalRows: number;
   readonly isWhole: boolean;
   /**
-   * Chunks in file order. They cover everything except blank lines, the header and skipped parts.
+   * Chunks in file order. Together, they cover everything except blank lines, the header and
+   * skipped parts.
    */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
   /**
-   * Beginning of the text as it was sent. `null` if the stored file still has its original
+   * Beginning of the text that was sent. `null` if the stored file still has its original
    * beginning.
    */
   readonly head: Buffer | null;

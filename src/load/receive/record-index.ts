@@ -11,16 +11,16 @@ import { CsvOpening } from './csv-opening.ts';
 
 const noHints: CsvHints = { source: {}, map: {} };
 
-/** Record whose quote is not closed. It is refused unless a later quote closes the cell. */
+/** Record with an unclosed quote. It is refused unless a later quote closes the cell. */
 interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Position in the file up to which no quote closes the cell. */
+  /** Position in the file up to which no quote has been found that closes the cell. */
   lookedTo: number;
 }
 
-/** Counts the records of a file while it is received, and cuts the file into chunks. */
+/** Counts the records of a file during its receipt, and cuts the file into chunks. */
 export class RecordIndex {
   readonly #opening: CsvOpening;
   readonly #window = new Window();
@@ -38,7 +38,7 @@ export class RecordIndex {
 
   /** Length of the byte order mark, which belongs to no record. */
   #skipBytes: number;
-  /** Size of the window at which searching again for the end of a record is worthwhile. */
+  /** Size of the window at which another search for the end of a record is worthwhile. */
   #worthLooking = 0;
 
   constructor(
@@ -96,7 +96,7 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** Starts at the records of a CSV that we rewrote. The first record is on line `line`. */
+  /** Starts at the records of a CSV that sluice rewrote. The first record is on line `line`. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -110,8 +110,8 @@ export class RecordIndex {
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is scanned again only after its bytes have doubled. The total time therefore stays
-      // linear, even for small buffers.
+      // A record is scanned again only after the number of its bytes has doubled. Therefore, the
+      // total time remains linear, even for small buffers.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
@@ -188,8 +188,8 @@ export class RecordIndex {
   }
 
   /**
-   * Looks for a later quote that closes the cell. If there is one, all bytes since the opening
-   * quote are one record, which is too large.
+   * Searches for a later quote that closes the cell. If there is such a quote, all bytes since the
+   * opening quote are one record, which is too large.
    */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
@@ -223,7 +223,7 @@ export class RecordIndex {
 
 /**
  * Contiguous bytes to scan: the rest of an incomplete record and the bytes after it. The memory is
- * reused. It grows to twice the longest record plus a read buffer.
+ * reused, and grows to twice the longest record plus a read buffer.
  */
 class Window {
   /** Position in the file at which `bytes` starts. */
@@ -236,10 +236,10 @@ class Window {
   append(added: Buffer): void {
     const rest = this.bytes;
     const length = rest.length + added.length;
-    // Moves the rest to the front if it is not longer than the added bytes, which are in the CPU
-    // cache. Also moves it if there is not enough room.
+    // Moves the rest to the front if the rest is not longer than the added bytes, which are in the
+    // CPU cache. Also moves the rest if there is not enough space behind it.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
-      // With room for twice the rest, moves are rare. Small buffers therefore cost no more than
+      // With space for twice the rest, moves are rare. Therefore, small buffers cost no more than
       // large ones.
       const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);

@@ -9,13 +9,13 @@ export interface DialectChunk {
   readonly form: CsvForm;
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** Size of a record that is too large and whose beginning is in `bytes`. Otherwise `null`. */
+  /** Size of a record that is too large and whose beginning is in `bytes`. Otherwise, `null`. */
   readonly oversized: number | null;
 }
 
 /**
- * Rewritten text with as many lines as the original. A record of several lines is followed by blank
- * lines.
+ * Rewritten text with as many lines as the original. Blank lines follow a record that originally
+ * had several lines.
  */
 export interface PlainChunk {
   readonly text: Uint8Array;
@@ -44,7 +44,7 @@ export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): P
     text += `${'\n'.repeat(line - nextLine)}${plain}\n`;
     nextLine = line + 1;
   }
-  // The last line of a file may have no line break.
+  // The last line of a file may lack a line break.
   text = nextLine > lines ? text.slice(0, -1) : text + '\n'.repeat(lines - nextLine);
   return { text: Buffer.from(text, 'latin1'), lines };
 }

@@ -10,8 +10,8 @@ export interface RewriteSeam {
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
    * Yields a received file as our NDJSON, some lines at a time. Each record keeps its row and line.
-   * Additional members of a record contain the profiles that it implies, or the reason for its
-   * refusal.
+   * Additional members of a record contain the profiles that the record implies, or the reason for
+   * refusing it.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

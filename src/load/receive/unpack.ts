@@ -15,8 +15,8 @@ import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
 /**
- * Maximum ratio of unpacked to sent bytes. Checked after the first 16 MiB. gzip reaches at most
- * about 1032.
+ * Maximum ratio of unpacked bytes to sent bytes, which is checked after the first 16 MiB. gzip can
+ * reach a ratio of about 1032.
  */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
@@ -29,8 +29,8 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
   /**
-   * Bytes that were sent. The growth by unpacking is measured against them. Set if the file has
-   * already been unpacked once.
+   * The bytes that were sent, for measuring how much the file grows when it is unpacked. Set if the
+   * file has already been unpacked once.
    */
   readonly sent?: Sent | undefined;
 }
@@ -40,7 +40,7 @@ export interface Archived {
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Notes. They are complete only after the workbook has been read. */
+  /** Complete only after the workbook has been read. */
   readonly notes: readonly string[];
 }
 
@@ -54,8 +54,8 @@ export interface Unpacked {
 
 /**
  * Unpacks a file.
- *
- * @throws InputError `unsupported_format`, `payload_too_large`, errors of `intake` and `convert`
+ * @throws InputError `unsupported_format`, `payload_too_large`. Errors from `intake` and `convert`
+ * are also thrown.
  */
 export async function unpack(
   intake: Intake,
@@ -70,7 +70,7 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // If the request requires an array, the body is JSON, even if its bytes look like a ZIP archive.
+  // If the request requires an array, the body is JSON even if its bytes look like a ZIP archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await asides.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -121,7 +121,7 @@ async function readDocument(
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
 /**
- * Names of files that contain a record per line. An archive may contain several such files, for
+ * Names of files that contain one record per line. An archive may contain several such files, for
  * example one per hour.
  */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
@@ -139,8 +139,8 @@ async function* joined(
 }
 
 /**
- * Returns the only file, or the only file whose name is that of a data file, or all files of lines
- * sorted by name.
+ * Returns the only file, the only file with the name of a data file, or all files of lines sorted
+ * by name.
  */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
@@ -183,7 +183,7 @@ export interface Conversion {
 }
 
 /**
- * Item that a conversion yields: first the sheet of a workbook, then text, finally notes for the
+ * Item yielded by a conversion: first the sheet of a workbook, then text, finally notes for the
  * job.
  */
 export type Converted =
@@ -212,7 +212,10 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/** Converts a file. @throws InputError for an unreadable file, and the errors of `readStretch` */
+/**
+ * Converts a file. @throws InputError for an unreadable file. Errors from `readStretch` are also
+ * thrown.
+ */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,
@@ -262,7 +265,7 @@ export function inflateGuard(
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /**
-   * Marks the file as in use. Returns false if the file no longer exists. Missing if there is no
+   * Marks the file as in use. Returns false if the file no longer exists. Not set if there is no
    * sweep.
    */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
@@ -276,7 +279,7 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
 
 /**
  * Files that can be read only when they are complete (Parquet, ZIP). Each is stored as a received
- * file that belongs to no load, and is touched regularly. The sweep therefore removes it only if
+ * file that belongs to no load, and is touched regularly. Therefore, the sweep removes it only if
  * the process is killed.
  */
 export class Asides {
@@ -289,7 +292,7 @@ export class Asides {
     this.#touchMs = touchMs;
   }
 
-  /** Stores a file. If it throws, no file remains. */
+  /** Stores a file. If this fails, no file remains. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;

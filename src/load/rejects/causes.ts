@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Number of bytes at each end of a record from which its outline is made. */
+/** Number of bytes at each end of a record that its outline describes. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -183,7 +183,9 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/** Returns the kind that an `event_type` with another spelling probably means, or `null`. */
+/**
+ * Returns the kind that is probably meant by an `event_type` with a different spelling, or `null`.
+ */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

@@ -115,7 +115,7 @@ export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
-  /** Path of the file to correct. `null` if it could not be written. */
+  /** Path of the file to correct. `null` if the file could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -124,8 +124,8 @@ const shown = 5;
 const mostFiles = 1_000;
 
 /**
- * Writes all rejects to `<file>.rejects.<format>`. If that file exists, it may be half corrected,
- * so a number is added: `<file>.rejects-2.<format>`. A dry run overwrites
+ * Writes all rejects to `<file>.rejects.<format>`. If that file exists, it may already be partly
+ * corrected, so a number is added: `<file>.rejects-2.<format>`. A dry run overwrites
  * `<file>.rejects.dry-run.<format>`. Returns `null` if there are no rejects.
  */
 export async function reportRejects(

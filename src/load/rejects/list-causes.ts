@@ -22,7 +22,7 @@ export interface ListedCause extends CountedCause {
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
   /**
-   * Number of all refused records of the load. `total` is the number of all causes, of which only
+   * Number of all refused records in the load. `total` is the number of all causes, of which only
    * the first are listed.
    */
   readonly records: number;
@@ -30,8 +30,7 @@ export interface ListedCauses {
 }
 
 /**
- * Lists causes. Leaves out samples that take too much time or space.
- *
+ * Lists causes. Omits samples that take too much time or space.
  * @throws InputError `not_found`
  */
 export async function listCauses(

@@ -1,7 +1,8 @@
 /*
  * A mend is a corrected file of rejects. It is an ordinary load whose records contain the mended
- * job and row in `sluice_job` and `sluice_row`. Acceptance recognises a mend by its first record.
- * The mended rows are noted when the load ends, so chunks do not become slower.
+ * job and row in `sluice_job` and `sluice_row`. A load is recognised as a mend by its first record
+ * when it is accepted. The mended rows are stored when the load ends, so that chunks do not become
+ * slower.
  */
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';
@@ -20,12 +21,12 @@ import type { ReceivedFile } from '../receive/received-file.ts';
 
 const SEARCHED_RECORDS = 10_000;
 
-/** Job and row named in a record. `null` if the record names none. */
+/** Job and row given in a record. `null` if the record contains neither. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /**
- * Returns the load that a file mends. It is named in the first record of NDJSON, or in the first
- * record of a CSV that names a job.
+ * Returns the load that a file mends. It is specified in the first record of NDJSON, or in the
+ * first record of a CSV that specifies a job.
  */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
@@ -51,7 +52,9 @@ function isJob(name: unknown): name is string {
   return typeof name === 'string' && isUuid(name);
 }
 
-/** Reads the file as the mended job was read, unless the request specifies otherwise. */
+/**
+ * Reads the file in the same way as the mended job's file, unless the request specifies otherwise.
+ */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
   mended: Mended,
@@ -82,7 +85,7 @@ function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/** Notes which rejects the records of a load mend. Repeating the call changes nothing. */
+/** Stores which rejects are mended by the records of a load. Repeating the call changes nothing. */
 export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;

@@ -24,7 +24,7 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/** Maximum number of rejects, and maximum size, of one read for a download. */
+/** Maximum number and maximum total size of rejects in one read for a download. */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -39,7 +39,7 @@ interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** Cells of a CSV record. `null` if they cannot be read. */
+  /** Cells of a CSV record. `null` if the cells cannot be read. */
   readonly cells: readonly string[] | null;
 }
 
@@ -51,7 +51,6 @@ const readBounds = {
 
 /**
  * Lists rejects. While a load runs, rejects may still be added before `after`.
- *
  * @throws InputError `not_found`
  */
 export async function listRejects(
@@ -82,7 +81,7 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/** Writes rejects for correction. Uses constant memory. @throws InputError `not_found` */
+/** Writes rejects to be corrected. Uses constant memory. @throws InputError `not_found` */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -103,7 +102,9 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** Returns the next lines. The rejects are already released when a slow reader takes the lines. */
+/**
+ * Returns the next lines. The rejects themselves are released before a slow reader takes the lines.
+ */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -145,7 +146,7 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** Returns the failure of a load in which every record so far was refused. */
+/** Returns the failure of a load in which all records so far were refused. */
 export async function allRefused(
   { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
@@ -169,8 +170,8 @@ export async function allRefused(
 }
 
 /**
- * Returns a message with the number of refused records and the probable reason. It contains no
- * values of the data.
+ * Returns a message with the number of refused records and the probable reason. The message
+ * contains no values from the data.
  */
 export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
@@ -181,7 +182,7 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
       : `All ${read} records were refused`;
   const all = read === 1 && unread === 0 ? 'The only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // If the preset does not recognise the record, the reject names no column.
+  // If the preset does not recognise the record, the reject does not specify a column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
@@ -236,7 +237,7 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  // The stored part of a long record may contain no complete name.
+  // The stored part of a long record may not contain a single complete name.
   if (names.length === 0) return 'No record has a user_id or company_id';
   return `No record has a user_id or company_id. The first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }

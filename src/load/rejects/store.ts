@@ -40,7 +40,7 @@ interface RefusedFrom {
 
 /**
  * Inserts rejects in the transaction of the chunk. Using COPY instead of INSERT saves as much time
- * as determining the causes costs.
+ * as determining the causes takes.
  */
 export async function insertRejects(
   { client }: Transaction,
@@ -84,14 +84,14 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'The database refuses the record',
 };
 
-/** Escapes a string. Replaces characters that PostgreSQL cannot store. */
+/** Escapes a string, after replacing characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
 /**
- * Returns the numbers of the chunk's refused rows. They are needed because reading the chunk again
- * may accept those rows.
+ * Returns the numbers of the chunk's refused rows. They must be read, because reading the chunk a
+ * second time may accept those rows.
  */
 export async function readRefusedRows(
   db: Database,
@@ -146,7 +146,7 @@ export interface RejectsBounds {
 
 export interface ReadRejects {
   readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
-  /** Last row of this page. `null` on the last page. */
+  /** Last row of this page, after which the next page begins. `null` on the last page. */
   readonly next: number | null;
 }
 
@@ -197,7 +197,7 @@ export interface CountedCause extends CauseKey {
 }
 
 export interface CountedCauses {
-  /** The most frequent cause comes first. */
+  /** Causes to show, the most frequent one first. */
   readonly shown: readonly CountedCause[];
   readonly causes: number;
   readonly records: number;

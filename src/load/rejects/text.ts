@@ -18,18 +18,17 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 /**
  * Writes rejects as CSV: the columns of the source, then the reason. If a record fits the columns,
  * its cells are written with their original bytes. Formulas are defused, which a load reverses.
- *
- * Any other record (stray quote, too many cells, not text, shortened) could corrupt the records
- * after it. It is written as text in `sluice_raw`, and all other columns, including the id, are
- * empty. It is refused again if it is loaded unchanged.
+ * Any other record (stray quote, too many cells, not text, truncated) could corrupt the records
+ * after it. Such a record is written as text in `sluice_raw`, and all other columns, including the
+ * id, are empty. It is refused again if it is loaded without being corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /** Positions of the source's columns. Excludes columns that an earlier file of rejects added. */
+  /** Positions of the source's columns, without columns added by an earlier file of rejects. */
   readonly #kept: readonly number[];
-  /** True if formulas in the source are already defused. They must not be defused twice. */
+  /** True if formulas in the source are already defused. Formulas must not be defused twice. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -78,7 +77,7 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 /**
  * Writes rejects as NDJSON: each record as in the source, then the reason under separate keys. A
  * record that is not an object is written as text in `sluice_raw`, without an id. It is refused
- * again if it is loaded unchanged.
+ * again if it is loaded without being corrected.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -121,7 +120,7 @@ function isAdded(name: string): boolean {
 }
 
 /**
- * Returns the text of an object without the reason of an earlier reject, which is always last.
+ * Returns the text of an object without the reason for an earlier rejection, which is always last.
  * Works on the text, because parsed numbers could lose digits.
  */
 function jsonObject(text: string): string | null {
@@ -146,8 +145,8 @@ function keysOf(text: string): string[] | null {
 }
 
 /**
- * Returns a function that converts a reject to JSON. It leaves out empty cells, which mean the same
- * as missing ones.
+ * Returns a function that converts a reject to JSON. It omits empty cells, which mean the same as
+ * missing cells.
  */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
@@ -206,7 +205,7 @@ export class RefusedCsv {
 
   /**
    * Returns a cell for each column. Returns `null` for a record that does not fit the columns or
-   * that may be shortened.
+   * may be truncated.
    */
   split(reject: Reject): RecordCell[] | null {
     const { columns } = this.#header;
@@ -236,13 +235,16 @@ export class RefusedCsv {
     return this.allCells(reject)?.length ?? 0;
   }
 
-  /** Returns `null` if the record has fewer cells, or if it is not well-formed. */
+  /**
+   * Returns the text of a cell. Returns `null` if the record has too few cells or is not
+   * well-formed.
+   */
   cell(raw: Buffer, column: number): string | null {
     if (!this.#scan(raw) || column >= this.#table.count) return null;
     return this.#table.text(column, raw, this.#marks);
   }
 
-  /** Returns false if the record is not well-formed, or if it may be shortened. */
+  /** Returns false if the record is not well-formed or may be truncated. */
   #scan(raw: Buffer): boolean {
     if (raw.length === 0) return false;
     this.#scanner.next(raw, 0, raw.length, true);

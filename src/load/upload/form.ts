@@ -59,8 +59,7 @@ export async function takeForm<T, R>(
 }
 
 /**
- * Refuses an option that follows the file and would have changed how it was read.
- *
+ * Refuses an option that follows the file and would have changed how the file was read.
  * @throws InputError `invalid_field`
  */
 export function requireSaidBefore(
@@ -90,7 +89,7 @@ async function takePart<T>(
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
-  // Refuses wrong options before gigabytes of data arrive.
+  // Refuses invalid options before gigabytes of data arrive.
   const before = await readOptions(upload, fields);
   const filename = cleanFilename(part.filename ?? '');
   const { source, map } = before.load;
@@ -115,7 +114,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** Opens the form. May be called once. The caller must read all parts. */
+/** Opens the form. May be called only once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -132,7 +131,8 @@ function openForm({ request, headers, system }: Upload): Form {
   request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
   inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
   unpacked.on('close', () => inflater.destroy());
-  // The plugin reads `request.raw`. It gets a view of the request in which `raw` is unpacked.
+  // The plugin reads `request.raw`. It gets a view of the request whose `raw` is the unpacked
+  // stream.
   const view = Object.create(request, { raw: { value: unpacked } });
   const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
   return { parts, sent };
@@ -152,9 +152,8 @@ function guarded(guard: InflateGuard): Transform {
 }
 
 /**
- * Yields the parts of a form. The sender must neither stall nor be too slow between parts. This
+ * Yields the parts of a form. Between parts, the sender must neither stall nor be too slow. This
  * also ends a form whose fields or last bytes never end.
- *
  * @throws InputError for a malformed form or one that unpacks to too many bytes, `upload_too_slow`
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
@@ -175,9 +174,7 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/**
- * Messages of errors that the parser throws. The errors can be recognised only by their message.
- */
+/** Messages of errors from the parser, which can be recognised only by their message. */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 

@@ -206,6 +206,6 @@ export function dispositionFilename(header: string | undefined): string | undefi
   if (header === undefined) return undefined;
   const { 'filename*': extended, filename } = contentDisposition.parse(header).parameters;
   if (filename === undefined) return undefined;
-  // Node reads headers as latin1, but file names in them are mostly in UTF-8.
+  // Node decodes headers as latin1, but file names in headers are mostly in UTF-8.
   return cleanFilename(extended === undefined ? Buffer.from(filename, 'latin1').toString('utf8') : filename);
 }

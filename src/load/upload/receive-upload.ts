@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Receives and accepts a file. Checks the headers and the query before it requests the body. */
+/** Receives and accepts a file. Checks the headers and the query before requesting the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -84,8 +84,8 @@ export async function receiveUpload(
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
-  // A repeated request gets the first response again. Only `skip` returns an earlier job in its
-  // current state.
+  // A repeated request gets the same response as the first request. Only `skip` returns an earlier
+  // job in its current state.
   const isSkipped = !accepted.created && options.ifDuplicate === 'skip';
   return isSkipped ? load : asAccepted(load);
 }
@@ -106,7 +106,7 @@ export interface KeptFile {
   readonly options: UploadOptions;
 }
 
-/** Stores a file as it was sent, or finds the upload that `upload_id` names. */
+/** Stores a file as it was sent, or finds the upload specified by `upload_id`. */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -128,7 +128,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** Renders the load as queued, although a worker may already have started or ended it. */
+/** Renders the load as queued, even if a worker has already started or ended it. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
@@ -172,12 +172,12 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
   return taker.sent({ result, filename, before: options }, options);
 }
 
-/** Maximum size of a JSON body that may name an upload. Files are mostly larger. */
+/** Maximum size of a JSON body that may specify an upload. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
 /**
- * Returns a short JSON body that may name an upload. For any other body, returns `null` and reads
- * no byte.
+ * Returns a short JSON body, which may specify an upload. For any other body, returns `null`
+ * without reading a byte.
  */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
@@ -189,7 +189,7 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns the options in a body that names an upload, otherwise `null`. */
+/** Returns the options in a body that specifies an upload, otherwise `null`. */
 function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

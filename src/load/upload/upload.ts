@@ -19,19 +19,19 @@ import { hintsOf, openUpload, requireUpload } from '../uploads.ts';
 import { type GivenOption, type ReadOptions, type UploadOptions, uploadOptions } from './options.ts';
 
 export interface UploadKind {
-  /** Kind of the records. `null` if the file determines it. */
+  /** Kind of the records. `null` if the file determines the kind. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
   /**
    * Media types that are accepted but not documented in the API document. JSON and a missing type
-   * are accepted too.
+   * are also accepted.
    */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
   /**
-   * True if `upload_id` can replace the file. It may be in the query, in a form, or in a small JSON
-   * object.
+   * True if `upload_id` can replace the file. `upload_id` may be in the query, in a form, or in a
+   * small JSON object.
    */
   readonly takesUpload: boolean;
 }
@@ -61,8 +61,7 @@ export interface Uploaded {
 
 /**
  * Reads options, including those of `options_of`.
- *
- * @throws InputError `not_found`, or that of `ReadOptions`
+ * @throws InputError `not_found`, or the error of `ReadOptions`
  */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
@@ -73,8 +72,7 @@ export async function readOptions(
 }
 
 /**
- * Returns the upload that `upload_id` names. Returns `null` if no upload is named.
- *
+ * Returns the upload specified by `upload_id`. Returns `null` if there is no `upload_id`.
  * @throws InputError `not_found`
  */
 export async function findKept(
@@ -121,7 +119,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   const bytes = openUpload(system.files, kept);
   try {
     const hints = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // These describe the bytes that were sent, even if the file was unpacked or rewritten.
+    // Values of the bytes that were sent, even if the file was unpacked or rewritten.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, hints, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
