@@ -11,6 +11,7 @@ import type { ArchiveSeam } from './jobs/seam.ts';
 import type { WorkSeam } from './jobs/work-seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
+import type { DefinitionSection } from './lookups/seam.ts';
 import type { ActSeam } from './postgres/acts.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
@@ -30,6 +31,8 @@ export interface Capability {
   readonly records?: RecordSeam;
   readonly secrets?: SecretSeam;
   readonly loads?: LoadSeam;
+  /** List of the definitions file. */
+  readonly definitions?: () => Promise<DefinitionSection>;
   /** At most one capability has this member, and at most one has the next. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;

@@ -23,6 +23,7 @@ const jobOptions = {
   optionTable: new OptionTable(capabilities.flatMap(({ loads }) => loads ?? [])),
   exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
 };
+const sections = await Promise.all(capabilities.flatMap(({ definitions }) => definitions?.() ?? []));
 
 const verify = process.argv.includes('--verify');
 if (!verify) await writeFile(join(packageRoot, 'docs/proofs.md'), proofsPage());
@@ -30,7 +31,7 @@ const pages: readonly (readonly [name: string, page: string])[] = [
   ...apiPages(await describeApi()),
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
-  ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
+  ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(sections), null, 2)}\n`],
   ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
   ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(jobOptions), null, 2)}\n`],

@@ -35,6 +35,7 @@ export interface Cli {
    * Loads the sections of a file that declares an environment, in the order in which they are used.
    */
   readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
+  readonly definitionSections: System['definitionSections'];
 }
 
 export interface Settings {

@@ -2,7 +2,9 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** Kinds of definitions. Their names are the same in the file, in tables and in lookups. */
+/**
+ * The core's kinds of definitions. They have the same names in the file, in tables and in lookups.
+ */
 export const kinds = [
   'segments',
   'surveys',
@@ -14,7 +16,6 @@ export const kinds = [
   'checklists',
   'features',
   'event_retention',
-  'lake_columns',
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -37,6 +38,14 @@ export function definedByFile(key: string): InputError {
   const message = 'The definitions file defines this segment: change it in the file';
   return inputError('definition_locked', message, key);
 }
+
+/** An item of the file. */
+export interface Keyed {
+  readonly key: string;
+}
+
+/** The lists of a file by name, also those of capabilities. */
+export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {
   /** Name in the file. A name is unique within its kind and always has the same id. */
@@ -87,14 +96,10 @@ interface RetentionItem {
   readonly days: number;
 }
 
-/** A property that has its own column in tables of the lake. */
-export interface LakeColumnItem {
+/** A property with a column of its own. Query engines identify the column by its id. */
+export interface PropertyField {
   readonly key: string;
   readonly type: DataType;
-}
-
-/** A column with the id by which query engines identify it. */
-export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
 
@@ -109,7 +114,6 @@ interface Items {
   readonly checklists: KeyedItem;
   readonly features: KeyedItem;
   readonly event_retention: RetentionItem;
-  readonly lake_columns: LakeColumnItem;
 }
 
 export type ItemOf<K extends Kind> = Items[K];
@@ -124,7 +128,7 @@ type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
 
-interface StoredItems extends Pick<Items, KeyedKind | 'event_retention' | 'lake_columns'> {
+interface StoredItems extends Pick<Items, KeyedKind | 'event_retention'> {
   readonly segments: StoredSegment;
   readonly surveys: StoredSurvey;
   readonly embeds: StoredEmbed;

@@ -291,7 +291,7 @@ async function save(
       const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
       await pipeline(system.files.open(ref as FileRef), copy, { signal });
     }
-    if (everything) await writeSetup(system.db, environmentId, partial);
+    if (everything) await writeSetup(system, environmentId, partial);
     const [first] = (await verifyExport(partial)).differences;
     if (first !== undefined)
       throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);

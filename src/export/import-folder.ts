@@ -8,7 +8,7 @@ import { formatCount } from '../base/wording.ts';
 import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
 import { readValidFile } from '../cli/input-files.ts';
 import type { Terminal } from '../cli/terminal.ts';
-import { kinds } from '../domain/definitions.ts';
+import type { System } from '../context.ts';
 import { exportFormatFacts } from '../domain/export.ts';
 import { countStoredEvents } from '../ingest/event-store.ts';
 import { type LoadedBack, restoreTimes } from '../ingest/profile-store.ts';
@@ -20,7 +20,7 @@ import {
   printImported,
   renderImported,
 } from '../load/import-file.ts';
-import { applyDefinitions, describeApplied } from '../lookups/apply-definitions.ts';
+import { applyDefinitions, changesByList, describeApplied } from '../lookups/apply-definitions.ts';
 import { readDefinitionsFile, writeDefinitionsFile } from '../lookups/definitions.ts';
 import { readDefinitions, withoutIds } from '../lookups/store.ts';
 import { type ActContext, act } from '../postgres/acts.ts';
@@ -204,9 +204,21 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
   }
 }
 
+type DefinitionLists = Pick<System, 'definitionSections'>;
+
+/** Loads the sections of a setup, which omits local ones. */
+async function portableSections({ definitionSections }: DefinitionLists) {
+  return (await definitionSections()).filter(({ isLocal }) => isLocal !== true);
+}
+
 /** Writes the definitions to a file in the folder, and lists the file in the manifest. */
-export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
-  const definitions = withoutIds(await readDefinitions(db, environmentId));
+export async function writeSetup(
+  system: DefinitionLists & { readonly db: Database },
+  environmentId: number,
+  folder: string,
+): Promise<void> {
+  const sections = await portableSections(system);
+  const definitions = withoutIds(await readDefinitions(system.db, environmentId, sections));
   const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
   await writeFile(join(folder, setupName), bytes, { flag: 'wx', flush: true });
   const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -223,21 +235,23 @@ export interface SetupLoaded {
 
 /** Adds missing definitions. Does not change or remove any definition. */
 export async function loadSetup(
-  context: ActContext,
+  context: ActContext & DefinitionLists,
   environmentId: number,
   folder: string,
   setup: readonly SetupFile[],
 ): Promise<SetupLoaded> {
   if (setup.length === 0) return { definitions: 'absent' };
-  const items = await readValidFile(join(folder, setupName), readDefinitionsFile);
-  const dryRun = await applyDefinitions(context.db, environmentId, items, { dryRun: true, force: false });
-  const all = kinds.map((kind) => dryRun.changes[kind]);
+  const { db } = context;
+  const sections = await portableSections(context);
+  const items = await readValidFile(join(folder, setupName), (bytes) => readDefinitionsFile(bytes, sections));
+  const options = { dryRun: false, force: false, sections };
+  const dryRun = await applyDefinitions(db, environmentId, items, { ...options, dryRun: true });
+  const all = changesByList(dryRun.changes).map(([, changes]) => changes);
   if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };
   if (all.every(({ added }) => added.length === 0)) return { definitions: 'unchanged' };
-  const options = { dryRun: false, force: false };
   await act(
     context,
-    (db) => applyDefinitions(db, environmentId, items, options),
+    (transaction) => applyDefinitions(transaction, environmentId, items, options),
     (result) => describeApplied(environmentId, result, options),
   );
   return { definitions: 'applied' };

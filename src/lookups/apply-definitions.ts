@@ -1,18 +1,24 @@
 /** Changes the definitions of an environment so that they equal a file. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Act } from '../domain/act.ts';
-import {
-  type Definitions,
-  type ItemOf,
-  type Kind,
-  kinds,
-  type StoredSegment,
-} from '../domain/definitions.ts';
+import type { Definitions, ItemOf, Keyed, Kind, Lists, StoredSegment } from '../domain/definitions.ts';
 import { inOneTransaction } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
-import { type DefinitionsOf, definitionsOf, lockDefinitions, readAll, withoutIds } from './store.ts';
+import type { DefinitionSection, DefinitionsOf } from './seam.ts';
+import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
+
+/** The changes of all lists, by name, also those of capabilities. */
+export function changesByList(changes: DefinitionChanges): readonly (readonly [string, Changes<Keyed>])[] {
+  return Object.entries<Changes<Keyed>>(changes);
+}
+
+interface ApplyOptions {
+  readonly dryRun: boolean;
+  readonly force: boolean;
+  readonly sections: readonly DefinitionSection[];
+}
 
 export interface Applied {
   readonly changes: DefinitionChanges;
@@ -34,10 +40,10 @@ export function applyDefinitions(
   db: Database,
   environmentId: number,
   definitions: Definitions,
-  { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
+  { dryRun, force, sections }: ApplyOptions,
 ): Promise<Applied> {
   return inOneTransaction(db, async (transaction) => {
-    const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true });
+    const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true, sections });
     const blockedBy = force ? [] : plan.blockedBy;
     if (!dryRun && blockedBy.length === 0) await plan.write();
     return { changes: plan.changes, blockedBy };
@@ -52,10 +58,10 @@ export async function planDefinitions(
   transaction: Database,
   environmentId: number,
   definitions: Definitions,
-  { prune }: { readonly prune: boolean },
+  { prune, sections }: Pick<ApplyOptions, 'sections'> & { readonly prune: boolean },
 ): Promise<Applied & { write(): Promise<void> }> {
   await lockDefinitions(transaction, environmentId);
-  const stored = await readAll(transaction, environmentId);
+  const stored = await readAll(transaction, environmentId, sections);
   const fileKeys = new Set(definitions.segments.map(({ key }) => key));
   const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || fileKeys.has(key));
   const compared = compare(withoutIds({ ...stored, segments }), definitions);
@@ -64,7 +70,11 @@ export async function planDefinitions(
     changes,
     blockedBy: protectedAmong(segments, changes.segments.removed),
     async write() {
-      for (const kind of kinds) await write(transaction, environmentId, kind, changes);
+      const tables = tablesOf(sections);
+      for (const [name, ofList] of changesByList(changes)) {
+        const table = tables.get(name) as DefinitionsOf<Keyed> | undefined;
+        if (table !== undefined) await write(transaction, environmentId, table, ofList);
+      }
     },
   };
 }
@@ -75,28 +85,28 @@ export function describeApplied(
   { changes, blockedBy }: Applied,
   { dryRun }: { readonly dryRun: boolean },
 ): Act | null {
-  const sum = (count: (kind: Kind) => number) => kinds.reduce((total, kind) => total + count(kind), 0);
+  const lists = changesByList(changes).map(([, ofList]) => ofList);
   const details = {
-    added: sum((kind) => changes[kind].added.length),
-    changed: sum((kind) => changes[kind].changed.length),
-    removed: sum((kind) => changes[kind].removed.length),
+    added: lists.reduce((total, { added }) => total + added.length, 0),
+    changed: lists.reduce((total, { changed }) => total + changed.length, 0),
+    removed: lists.reduce((total, { removed }) => total + removed.length, 0),
   };
   const isWritten = !dryRun && blockedBy.length === 0 && Object.values(details).some((count) => count > 0);
   return isWritten ? { action: 'definitions.applied', environmentId, thing: null, details } : null;
 }
 
-function compare(stored: Definitions, definitions: Definitions): DefinitionChanges {
-  const entries = kinds.map((kind) => [
-    kind,
-    compareItems<{ readonly key: string }>(stored[kind], definitions[kind]),
+function compare(stored: Lists, definitions: Lists): DefinitionChanges {
+  const entries = Object.entries(stored).map(([name, items]) => [
+    name,
+    compareItems(items, definitions[name] ?? []),
   ]);
   return Object.fromEntries(entries) as DefinitionChanges;
 }
 
 function keepItems(changes: DefinitionChanges): DefinitionChanges {
-  const entries = kinds.map((kind) => {
-    const { removed: kept, unchanged } = changes[kind];
-    return [kind, { ...changes[kind], removed: [], unchanged: unchanged + kept.length }];
+  const entries = changesByList(changes).map(([name, ofList]) => {
+    const { removed: kept, unchanged } = ofList;
+    return [name, { ...ofList, removed: [], unchanged: unchanged + kept.length }];
   });
   return Object.fromEntries(entries) as DefinitionChanges;
 }
@@ -106,14 +116,12 @@ function protectedAmong(segments: readonly StoredSegment[], removed: readonly st
   return segments.filter(({ key, is_protected }) => is_protected && keys.has(key)).map(({ key }) => key);
 }
 
-async function write<K extends Kind>(
+async function write(
   db: Database,
   environmentId: number,
-  kind: K,
-  all: DefinitionChanges,
+  table: DefinitionsOf<Keyed>,
+  { added, changed, removed }: Changes<Keyed>,
 ): Promise<void> {
-  const table: Pick<DefinitionsOf<ItemOf<K>>, 'add' | 'change' | 'remove'> = definitionsOf[kind];
-  const { added, changed, removed }: Changes<ItemOf<K>> = all[kind];
   if (removed.length > 0) await table.remove(db, environmentId, removed);
   for (const { item } of changed) await table.change(db, environmentId, item);
   for (let from = 0; from < added.length; from += batchRows) {
@@ -134,10 +142,7 @@ interface ChangedItem<Item> {
   readonly fields: readonly string[];
 }
 
-function compareItems<Item extends { readonly key: string }>(
-  stored: readonly Item[],
-  items: readonly Item[],
-): Changes<Item> {
+function compareItems<Item extends Keyed>(stored: readonly Item[], items: readonly Item[]): Changes<Item> {
   const remaining = new Map(stored.map((item) => [item.key, item]));
   const added: Item[] = [];
   const changed: ChangedItem<Item>[] = [];

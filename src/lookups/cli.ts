@@ -6,11 +6,11 @@ import { exitCodes } from '../cli/errors.ts';
 import { readOperatorFile } from '../cli/input-files.ts';
 import { withEnvironment } from '../cli/session.ts';
 import { printable, printTable, type Terminal } from '../cli/terminal.ts';
-import { kinds } from '../domain/definitions.ts';
 import { act } from '../postgres/acts.ts';
 import {
   type Applied,
   applyDefinitions,
+  changesByList,
   type DefinitionChanges,
   describeApplied,
 } from './apply-definitions.ts';
@@ -44,14 +44,16 @@ problem is named with its line), or lacks a protected segment.`,
     'sluice definitions export --env a | sluice definitions apply - --env b',
   ],
   run: async (invocation) => {
-    const { argument: file, flags, env, terminal, json } = invocation;
+    const { cli, argument: file, flags, env, terminal, json } = invocation;
     // Reads the file first, so that its problems are reported even without a database.
-    const items = await readOperatorFile(file, readDefinitionsFile, invocation);
+    const sections = await cli.definitionSections();
+    const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, sections);
+    const items = await readOperatorFile(file, read, invocation);
     if (items === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const applied = await act(
         system,
-        (db) => applyDefinitions(db, environmentId, items, flags),
+        (db) => applyDefinitions(db, environmentId, items, { ...flags, sections }),
         (result) => describeApplied(environmentId, result, flags),
       );
       const target = { env, dryRun: flags.dryRun };
@@ -63,8 +65,8 @@ problem is named with its line), or lacks a protected segment.`,
 });
 
 function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target): object {
-  const keysOf = kinds.map((kind) => {
-    const { added, changed, ...rest } = changes[kind];
+  const keysOf = changesByList(changes).map(([kind, ofList]) => {
+    const { added, changed, ...rest } = ofList;
     const keys = { added: added.map(({ key }) => key) };
     return [
       kind,
@@ -101,13 +103,13 @@ function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env
   printTable(
     terminal,
     {
-      kind: (kind) => kind,
-      '>added': (kind) => changes[kind].added.length,
-      '>changed': (kind) => changes[kind].changed.length,
-      '>removed': (kind) => changes[kind].removed.length,
-      '>unchanged': (kind) => changes[kind].unchanged,
+      kind: ([kind]) => kind,
+      '>added': ([, { added }]) => added.length,
+      '>changed': ([, { changed }]) => changed.length,
+      '>removed': ([, { removed }]) => removed.length,
+      '>unchanged': ([, { unchanged }]) => unchanged,
     },
-    kinds,
+    changesByList(changes),
   );
   const keys = takenOver(changes);
   if (keys.length > 0) {
@@ -125,8 +127,7 @@ function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env
 }
 
 function listChanges(changes: DefinitionChanges): string[] {
-  return kinds.flatMap((kind) => {
-    const { added, changed, removed } = changes[kind];
+  return changesByList(changes).flatMap(([kind, { added, changed, removed }]) => {
     const line = (sign: string, key: string): string => `${sign} ${kind}  ${printable(key, 100)}`;
     return [
       ...added.map(({ key }) => line('+', key)),
@@ -147,8 +148,8 @@ const exportFile = defineCommand({
     'sluice definitions export > definitions.yaml',
     'sluice definitions export --env a | sluice definitions apply - --env b',
   ],
-  inEnvironment: async ({ system, environmentId, terminal, flags }) => {
-    const items = withoutIds(await readDefinitions(system.db, environmentId));
+  inEnvironment: async ({ cli, system, environmentId, terminal, flags }) => {
+    const items = withoutIds(await readDefinitions(system.db, environmentId, await cli.definitionSections()));
     await terminal.write(writeDefinitionsFile(items, flags.format));
   },
 });

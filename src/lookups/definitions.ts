@@ -2,12 +2,7 @@
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
-import {
-  MAX_EVENT_NAME_BYTES,
-  MAX_EVENT_RETENTION_DAYS,
-  MAX_OPERATOR_FILE_ITEMS,
-  MAX_PROPERTY_NAME_CHARS,
-} from '../base/limits.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_EVENT_RETENTION_DAYS, MAX_OPERATOR_FILE_ITEMS } from '../base/limits.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -26,8 +21,8 @@ import {
   wholeNumber,
   withDefault,
 } from '../base/operator-file/schema.ts';
-import { dataTypes } from '../domain/data-type.ts';
 import { type Definitions, embedTypes, kinds, makers } from '../domain/definitions.ts';
+import type { DefinitionSection } from './seam.ts';
 import { readSegment } from './segments/read-segment.ts';
 
 const maxSurveyModules = 200;
@@ -137,64 +132,52 @@ const retention = objectOf(
   },
 );
 
-/** Maximum number of columns. Each column adds about 100 bytes per row group to a file's footer. */
-const MAX_LAKE_COLUMNS = 100;
-
-/** Columns that every lake table has. Query engines ignore the case of these names. */
-const ownLakeColumns = [
-  ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at', 'metadata'],
-  ...['first_seen_at', 'last_seen_at'],
-];
-
-const lakeColumn = objectOf('a column of the lake', 'A property with a column of its own in the lake.', {
-  key: text({
-    maxChars: MAX_PROPERTY_NAME_CHARS,
-    description: 'The name of the property, and of the column.',
-    problem: (name) =>
-      ownLakeColumns.includes(name.toLowerCase()) ? 'is a column that the tables already have' : null,
-  }),
-  type: choice(dataTypes, 'The type of the column. Values of another type stay in `metadata` alone.'),
-});
-
 const list = <S extends TSchema>(item: S, description: string) =>
   withDefault(listOf(item, description, MAX_OPERATOR_FILE_ITEMS), [] as Static<S>[]);
 
-const definitionsSchema = objectOf(
-  'a definitions file',
-  'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
-  {
-    segments: list(segmentItemSchema, 'Groups of users.'),
-    surveys: list(survey, 'Surveys with their modules.'),
-    embeds: list(embed, 'Banners and cards that stand within a page.'),
-    flows: list(titled('a flow', 'flow'), 'Guided tours through the product.'),
-    banners: list(titled('a banner', 'banner'), 'Banners that are shown over a page.'),
-    spotlights: list(titled('a spotlight', 'spotlight'), 'Tooltips, hotspots and the like.'),
-    resource_center_modules: list(
-      keyed('a resource center module', 'module of the resource center', filterKey('module'), 'string'),
-      'Modules of the resource center.',
-    ),
-    checklists: list(keyed('a checklist', 'checklist', filterKey('checklist'), 'string'), 'Checklists.'),
-    features: list(keyed('a feature', 'feature', featureKey, 'feature'), 'Features of the product.'),
-    event_retention: list(
-      retention,
-      'How long events are kept, by name. Those that are not named are kept as EVENT_RETENTION_DAYS says.',
-    ),
-    lake_columns: withDefault(
-      listOf(lakeColumn, 'Properties with columns of their own in the lake.', MAX_LAKE_COLUMNS),
-      [],
-    ),
-  },
-);
-
-export const definitionsFile: OperatorFile<typeof definitionsSchema> = {
-  schema: definitionsSchema,
-  emptyCure: 'a file without items is written `segments: []`',
-  check(root) {
-    for (const kind of kinds) root.at([kind]).reportRepeats('key', kind === 'lake_columns');
-    for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
-    for (const segment of root.at(['segments']).items) checkDefinition(segment.at(['definition']));
-  },
+const coreLists = {
+  segments: list(segmentItemSchema, 'Groups of users.'),
+  surveys: list(survey, 'Surveys with their modules.'),
+  embeds: list(embed, 'Banners and cards that stand within a page.'),
+  flows: list(titled('a flow', 'flow'), 'Guided tours through the product.'),
+  banners: list(titled('a banner', 'banner'), 'Banners that are shown over a page.'),
+  spotlights: list(titled('a spotlight', 'spotlight'), 'Tooltips, hotspots and the like.'),
+  resource_center_modules: list(
+    keyed('a resource center module', 'module of the resource center', filterKey('module'), 'string'),
+    'Modules of the resource center.',
+  ),
+  checklists: list(keyed('a checklist', 'checklist', filterKey('checklist'), 'string'), 'Checklists.'),
+  features: list(keyed('a feature', 'feature', featureKey, 'feature'), 'Features of the product.'),
+  event_retention: list(
+    retention,
+    'How long events are kept, by name. Those that are not named are kept as EVENT_RETENTION_DAYS says.',
+  ),
 };
+
+function schemaOf(sections: readonly DefinitionSection[]) {
+  return objectOf(
+    'a definitions file',
+    'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
+    { ...coreLists, ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema])) },
+  );
+}
+
+export function definitionsFile(sections: readonly DefinitionSection[]): OperatorFile<TSchema> {
+  return {
+    schema: schemaOf(sections),
+    emptyCure: 'a file without items is written `segments: []`',
+    check(root) {
+      for (const kind of kinds) root.at([kind]).reportRepeats('key');
+      for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
+      for (const segment of root.at(['segments']).items) checkDefinition(segment.at(['definition']));
+      for (const { name, ignoresCase, check } of sections) {
+        const list = root.at([name]);
+        list.reportRepeats('key', ignoresCase);
+        check?.(list);
+      }
+    },
+  };
+}
 
 function checkDefinition(place: Place): void {
   if (!place.isThere || place.holdsRefused) return;
@@ -214,12 +197,16 @@ export function readDefinitionText(text: string): FileReading<unknown> {
   return readOperatorFile(Buffer.from(text), definitionText);
 }
 
-export function readDefinitionsFile(bytes: Uint8Array): FileReading<Definitions> {
-  return readOperatorFile(bytes, definitionsFile);
+/** Reads a definitions file. The value also has the lists of the sections. */
+export function readDefinitionsFile(
+  bytes: Uint8Array,
+  sections: readonly DefinitionSection[],
+): FileReading<Definitions> {
+  return readOperatorFile(bytes, definitionsFile(sections)) as FileReading<Definitions>;
 }
 
-export function definitionsFileSchema(): object {
-  return publishedSchema('definitions', 'Definitions of sluice', definitionsSchema);
+export function definitionsFileSchema(sections: readonly DefinitionSection[]): object {
+  return publishedSchema('definitions', 'Definitions of sluice', schemaOf(sections));
 }
 
 export const fileFormats = ['yaml', 'json'] as const;

@@ -5,6 +5,7 @@ import {
   type Definitions,
   displayName,
   type ItemOf,
+  type Keyed,
   type KeyedItem,
   type KeyedKind,
   type Kind,
@@ -26,14 +27,7 @@ import {
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
-
-export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** Reads the items, sorted by id, or by key if the kind has no ids. */
-  read(db: Database, environmentId: number): Promise<StoredItem[]>;
-  add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
-  change(db: Database, environmentId: number, item: Item): Promise<void>;
-  remove(db: Database, environmentId: number, keys: readonly string[]): Promise<void>;
-}
+import type { DefinitionSection, DefinitionsOf } from './seam.ts';
 
 export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, StoredOf<K>> } = {
   segments: itemsTable({
@@ -53,14 +47,27 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   checklists: keyedItems('checklists'),
   features: keyedItems('features'),
   event_retention: itemsTable({ table: 'event_retention', columns: ['key', 'days'], isDated: false }),
-  lake_columns: itemsTable({ table: 'lake_columns', columns: ['key', 'type'], isDated: false }),
 };
 
-export function readDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
+/** The tables of all lists of the definitions file, by name of the list. */
+export function tablesOf(
+  sections: readonly DefinitionSection[],
+): ReadonlyMap<string, DefinitionSection['table']> {
+  return new Map<string, DefinitionSection['table']>([
+    ...kinds.map((kind) => [kind, definitionsOf[kind]] as const),
+    ...sections.map(({ name, table }) => [name, table] as const),
+  ]);
+}
+
+export function readDefinitions(
+  db: Database,
+  environmentId: number,
+  sections: readonly DefinitionSection[],
+): Promise<StoredDefinitions> {
   return db
     .transaction()
     .setIsolationLevel('repeatable read')
-    .execute((transaction) => readAll(transaction, environmentId));
+    .execute((transaction) => readAll(transaction, environmentId, sections));
 }
 
 /** First of the two keys of the advisory lock. The second key is the environment's id. */
@@ -71,14 +78,22 @@ export async function lockDefinitions(db: Database, environmentId: number): Prom
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-export async function readAll(db: Database, environmentId: number): Promise<StoredDefinitions> {
-  const entries: [Kind, readonly unknown[]][] = [];
-  for (const kind of kinds) entries.push([kind, await definitionsOf[kind].read(db, environmentId)]);
+/** Reads all lists, also those of the sections. */
+export async function readAll(
+  db: Database,
+  environmentId: number,
+  sections: readonly DefinitionSection[],
+): Promise<StoredDefinitions> {
+  const entries: [string, readonly unknown[]][] = [];
+  for (const [name, table] of tablesOf(sections)) entries.push([name, await table.read(db, environmentId)]);
   return Object.fromEntries(entries) as unknown as StoredDefinitions;
 }
 
 export function withoutIds(stored: StoredDefinitions): Definitions {
-  const lists = kinds.map((kind) => [kind, (stored[kind] as readonly Numbered[]).map(withoutId)]);
+  const lists = Object.entries(stored).map(([name, list]) => [
+    name,
+    (list as readonly Numbered[]).map(withoutId),
+  ]);
   return Object.fromEntries(lists) as Definitions;
 }
 
@@ -91,13 +106,7 @@ function withoutId({ id: _, ...item }: Numbered): object {
 }
 
 interface ItemsTable {
-  readonly table:
-    | 'segments'
-    | 'surveys'
-    | 'titled_items'
-    | 'keyed_items'
-    | 'event_retention'
-    | 'lake_columns';
+  readonly table: string;
   /**
    * Column by which items are sorted. It is read as `id`. Default: items have no id and are sorted
    * by key.
@@ -108,7 +117,11 @@ interface ItemsTable {
   readonly isDated?: boolean;
 }
 
-function itemsTable<Item extends { readonly key: string }, StoredItem>({
+/**
+ * Returns the reads and writes of a table whose columns are the fields of its items, besides
+ * `environment_id`.
+ */
+export function itemsTable<Item extends Keyed, StoredItem = Item>({
   table,
   id,
   columns,

@@ -14,7 +14,7 @@ const t = await systemOfFile();
 
 let serial = 0;
 const newTenant = (): Promise<Tenant> => t.addEnvironment(`tenant-${++serial}`);
-const stored = ({ environment }: Tenant) => readDefinitions(t.system.db, environment.environmentId);
+const stored = ({ environment }: Tenant) => readDefinitions(t.system.db, environment.environmentId, []);
 const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
   Object.fromEntries(items.map(({ id, key }) => [key, id]));
 
@@ -52,7 +52,6 @@ describe('applying definitions', () => {
       checklists: [2, 0, 0, 0],
       features: [3, 0, 0, 0],
       event_retention: [2, 0, 0, 0],
-      lake_columns: [2, 0, 0, 0],
     });
     expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
     const before = await versions();
@@ -234,6 +233,5 @@ function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
     checklists: sort(items.checklists),
     features: sort(items.features),
     event_retention: sort(items.event_retention),
-    lake_columns: sort(items.lake_columns),
   };
 }

@@ -256,26 +256,34 @@ test('definitions come back with their keys, and never replace others', async ()
   const { db } = t.system;
   const wanted = readDefinitionsFile(
     Buffer.from('features: [{ key: f1, display_name: One, data_type: string }]'),
+    [],
   ).value;
   if (wanted === null) throw new Error('the definitions are wrong');
-  await applyDefinitions(db, from, wanted, { dryRun: false, force: false });
+  await applyDefinitions(db, from, wanted, { dryRun: false, force: false, sections: [] });
   await inDirectory(t.system, await exportAll(t.system, from), async (directory) => {
-    await writeSetup(db, from, directory);
+    await writeSetup(t.system, from, directory);
     expect((await verifyExport(directory)).differences).toEqual([]);
     const { setup = [] } = await readManifest(directory);
     expect(await loadSetup(t.system, to, directory, setup)).toEqual({
       definitions: 'applied',
     });
-    expect(withoutIds(await readDefinitions(db, to))).toEqual(withoutIds(await readDefinitions(db, from)));
+    expect(withoutIds(await readDefinitions(db, to, []))).toEqual(
+      withoutIds(await readDefinitions(db, from, [])),
+    );
     expect(await loadSetup(t.system, to, directory, setup)).toEqual({
       definitions: 'unchanged',
     });
-    await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false });
+    await applyDefinitions(
+      db,
+      to,
+      { ...wanted, features: [] },
+      { dryRun: false, force: false, sections: [] },
+    );
     await applyDefinitions(
       db,
       to,
       { ...wanted, features: wanted.features.map((each) => ({ ...each, key: 'f2' })) },
-      { dryRun: false, force: false },
+      { dryRun: false, force: false, sections: [] },
     );
     expect(await loadSetup(t.system, to, directory, setup)).toMatchObject({ definitions: 'left' });
     await appendFile(join(directory, 'definitions.yaml'), ' ');

@@ -162,7 +162,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
 const ofDocument = 'text of the API document, which lists the sources of a value';
 const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
-const ofDefinitions = 'the file of definitions is one document';
+const ofMigration = 'a migration is never edited';
 const ofPresets = 'presets are an option of the interface';
 /** Files of the core that may name capabilities, with the reason for each. */
 const exceptions: Readonly<Record<string, string>> = {
@@ -185,15 +185,12 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/domain/need.ts': ofOrigins,
   'src/load/held-store.ts': 'the origin distinguishes loads of one source',
   'src/domain/looks.ts': 'the console and the command line propose the same line of the definitions file',
-  'src/domain/definitions.ts': ofDefinitions,
-  'src/lookups/definitions.ts': ofDefinitions,
-  'src/lookups/store.ts': ofDefinitions,
   'src/export/kept-events.ts': 'a warning about the place of older events',
   'src/postgres/schema.ts': 'generated from the database',
   'sql/migrations/0003_create_loads.sql': ofOrigins,
   'sql/migrations/0007_create_exports.sql': ofOrigins,
   'sql/migrations/0008_create_deletions.sql': ofOrigins,
-  'sql/migrations/0010_create_event_retention.sql': ofDefinitions,
+  'sql/migrations/0010_create_event_retention.sql': ofMigration,
 };
 
 test('the core names no capability outside the files listed with a reason', () => {
@@ -223,13 +220,9 @@ const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/acceptance/readme.test.ts': wholeProgram,
   'test/console/frame.test.ts': oneConsole,
   'test/contract/http/lookups.test.ts': 'the sample of definitions has a feature of such a name',
-  'test/integration/definitions.test.ts': ofDefinitions,
   'test/support/longest-first.ts': listsFiles,
-  'test/support/servers/definitions.ts': ofDefinitions,
   'test/support/tiers.ts': listsFiles,
   'test/unit/config.test.ts': oneTable,
-  'test/unit/definitions/read-file.test.ts': ofDefinitions,
-  'test/unit/definitions/write-file.test.ts': ofDefinitions,
   'test/unit/postgres/neutral-statements.test.ts': 'looks at the statements of capabilities, too',
 };
 

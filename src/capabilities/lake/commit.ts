@@ -13,7 +13,6 @@ import {
   MissingFileError,
   writeWhole,
 } from '../../files/file-store.ts';
-import { definitionsOf } from '../../lookups/store.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import {
   AbandonedFile,
@@ -28,7 +27,7 @@ import {
   storeMetadata,
 } from './file-store.ts';
 import { evolveFields, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
-import { findMovedTables, lockTable, openTable, setFields, setSnapshot } from './table-store.ts';
+import { findMovedTables, lakeColumns, lockTable, openTable, setFields, setSnapshot } from './table-store.ts';
 
 export interface LakeContext {
   readonly pool: pg.Pool;
@@ -118,7 +117,7 @@ export async function refreshLake(context: LakeContext): Promise<void> {
  */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
-  const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
+  const fields = evolveFields(table.fields, await lakeColumns.read(db, environmentId));
   if (fields === table.fields || (await setFields(db, table, fields))) return fields.properties;
   return openFields(db, environmentId);
 }

@@ -4,11 +4,10 @@
  * https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { LakeColumnItem } from '../../domain/definitions.ts';
 import { columnsOf, orderOf } from '../../domain/export-columns.ts';
 import { type AvroField, type AvroRecord, type AvroSchema, writeAvro } from './avro.ts';
 import type { DataFile, Manifest } from './file-store.ts';
-import type { TableFields } from './table-store.ts';
+import type { LakeColumn, TableFields } from './table-store.ts';
 
 export interface DataEntry extends Pick<DataFile, 'rows' | 'bytes' | 'firstMicros' | 'lastMicros'> {
   readonly path: string;
@@ -58,7 +57,7 @@ const schemaOf = (fields: TableFields) => ({
 });
 
 /** Updates the fields to the definitions. A field that keeps its name and type keeps its id. */
-export function evolveFields(stored: TableFields, wanted: readonly LakeColumnItem[]): TableFields {
+export function evolveFields(stored: TableFields, wanted: readonly LakeColumn[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
     const existing = stored.properties.find((field) => field.key === key && field.type === type);

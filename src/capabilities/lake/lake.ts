@@ -26,6 +26,7 @@ export const lake: Capability = {
     failed: (db, environmentId) => noteErased(db, environmentId, null, { isLate: true }),
     findMovedUntil,
   },
+  definitions: async () => (await import('./columns.ts')).columns,
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
 };

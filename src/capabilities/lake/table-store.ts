@@ -2,7 +2,17 @@ import { sql } from 'kysely';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { PropertyField } from '../../domain/definitions.ts';
 import type { FileRef } from '../../files/file-store.ts';
+import { itemsTable } from '../../lookups/store.ts';
 import { changedBy, columnOf, type Database, firstRow } from '../../postgres/database.ts';
+
+/** A property that has a column of its own. */
+export type LakeColumn = Omit<PropertyField, 'id'>;
+
+export const lakeColumns = itemsTable<LakeColumn>({
+  table: 'lake_columns',
+  columns: ['key', 'type'],
+  isDated: false,
+});
 
 export interface LakeTable {
   readonly environmentId: number;

@@ -2,8 +2,10 @@ import { parquetMetadata } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../../src/access/environment-store.ts';
+import { columns } from '../../../src/capabilities/lake/columns.ts';
 import type { WrittenFile } from '../../../src/capabilities/lake/file-store.ts';
 import { readGroups } from '../../../src/capabilities/lake/read-events.ts';
+import type { LakeColumn } from '../../../src/capabilities/lake/table-store.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { prune } from '../../../src/jobs/prune.ts';
 import { exportAll, records, texts } from '../../support/files/export-files.ts';
@@ -28,6 +30,9 @@ beforeEach(async () => {
   environmentId = t.environment.environmentId;
 });
 afterEach(() => t.close());
+
+const applyColumns = (items: readonly LakeColumn[]) =>
+  apply(t, t, { lake_columns: items }, { sections: [columns] });
 
 const names = ['page_view', 'signup', '=cmd()', `o'dd "näme"`];
 const metadatas = [
@@ -125,7 +130,7 @@ describe('the lake in other engines', () => {
     ] as const;
     await insertEvents(t, [eventOf(9, 'old', values)]);
     await prune(t.system);
-    await apply(t, t, { lake_columns: [...allColumns] });
+    await applyColumns([...allColumns]);
     await insertEvents(t, [
       eventOf(8, 'a', values),
       eventOf(8, 'b', otherTypes),
@@ -149,10 +154,10 @@ describe('the lake in other engines', () => {
     });
     const idsBefore = await fieldIds();
 
-    await apply(t, t, { lake_columns: [allColumns[1], { key: 'amount', type: 'string' }, allColumns[2]] });
+    await applyColumns([allColumns[1], { key: 'amount', type: 'string' }, allColumns[2]]);
     await insertEvents(t, [eventOf(6, 'e', otherTypes)]);
     await prune(t.system);
-    await apply(t, t, { lake_columns: [...allColumns.slice(1), { key: 'amount', type: 'string' }] });
+    await applyColumns([...allColumns.slice(1), { key: 'amount', type: 'string' }]);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
     await deletion.run();
     await insertEvents(t, [eventOf(5, 'f', values)]);

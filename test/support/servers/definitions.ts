@@ -1,6 +1,7 @@
-import type { Definitions, SegmentItem } from '../../../src/domain/definitions.ts';
+import type { Definitions, Lists, SegmentItem } from '../../../src/domain/definitions.ts';
 import { applyDefinitions } from '../../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
+import type { DefinitionSection } from '../../../src/lookups/seam.ts';
 import type { Tenant, TestSystem } from './system.ts';
 
 export const noItems: Definitions = {
@@ -14,12 +15,11 @@ export const noItems: Definitions = {
   checklists: [],
   features: [],
   event_retention: [],
-  lake_columns: [],
 };
 
 /** Returns the items of a definitions file. Throws an error that lists the problems of the file. */
-export function itemsOf(text: string | Uint8Array): Definitions {
-  const { value: items, problems } = readDefinitionsFile(Buffer.from(text));
+export function itemsOf(text: string | Uint8Array, sections: readonly DefinitionSection[] = []): Definitions {
+  const { value: items, problems } = readDefinitionsFile(Buffer.from(text), sections);
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
   return items;
 }
@@ -39,17 +39,18 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
   };
 }
 
-/** Replaces all definitions of an environment with these items. */
+/** Replaces all definitions of an environment with these items, also those of sections. */
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,
-  items: Partial<Definitions>,
-  options: { readonly dryRun?: boolean; readonly force?: boolean } = {},
+  items: Partial<Definitions> | Lists,
+  options: Partial<Parameters<typeof applyDefinitions>[3]> = {},
 ) {
   const wanted = { ...noItems, ...items };
   return applyDefinitions(system.db, environment.environmentId, wanted, {
     dryRun: false,
     force: false,
+    sections: [],
     ...options,
   });
 }

@@ -70,6 +70,7 @@ const cli = {
   declaredSections: async () => [],
   optionTable: new OptionTable([]),
   exportOptions: new ExportOptions([]),
+  definitionSections: async () => [],
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

@@ -8,10 +8,10 @@ import { packageRoot } from '../../../src/base/package-root.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 import { runs } from '../../support/runs.ts';
 
-const readText = (text: string) => readDefinitionsFile(Buffer.from(text));
+const readText = (text: string) => readDefinitionsFile(Buffer.from(text), []);
 
 function problems(text: string | Uint8Array): string[] {
-  const reading = readDefinitionsFile(typeof text === 'string' ? Buffer.from(text) : text);
+  const reading = readDefinitionsFile(typeof text === 'string' ? Buffer.from(text) : text, []);
   return reading.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 
@@ -53,7 +53,6 @@ features:
     checklists: [],
     features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
     event_retention: [],
-    lake_columns: [],
   });
 });
 

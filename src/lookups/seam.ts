@@ -1,0 +1,42 @@
+import type { TSchema } from 'typebox';
+import type { Place } from '../base/operator-file/read.ts';
+import type { Keyed } from '../domain/definitions.ts';
+import type { Database } from '../postgres/database.ts';
+
+/**
+ * A list of the definitions file that a capability adds. Each item has a `key`, unique in the list.
+ * Applying a file changes the stored items of the environment so that they equal the list, in the
+ * transaction of the whole file.
+ */
+export interface DefinitionSection {
+  /** Name of the list in the file. */
+  readonly name: string;
+  /** Schema of the list. Its default is an empty list. */
+  readonly schema: TSchema;
+  /** True if keys that differ only in case are the same. Default: false. */
+  readonly ignoresCase?: boolean;
+  /**
+   * True if exports of a whole environment omit the list, and imports of one refuse it. Default:
+   * false.
+   */
+  readonly isLocal?: boolean;
+  /** Checks what the schema cannot express. It also checks a list that violates the schema. */
+  check?(list: Place): void;
+  /** Reads and writes the stored items. They have the fields of the schema. */
+  readonly table: DefinitionsOf<never, Keyed>;
+}
+
+export interface DefinitionsOf<Item, StoredItem = Item> {
+  /** Reads the items, sorted by id, or by key if the kind has no ids. */
+  read(db: Database, environmentId: number): Promise<StoredItem[]>;
+  add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
+  change(db: Database, environmentId: number, item: Item): Promise<void>;
+  remove(db: Database, environmentId: number, keys: readonly string[]): Promise<void>;
+}
+
+declare module '../context.ts' {
+  interface System {
+    /** Loads the sections of capabilities, in the order of the registry. */
+    readonly definitionSections: () => Promise<readonly DefinitionSection[]>;
+  }
+}
