@@ -1,4 +1,4 @@
-// Changes to environments, keys and sessions as persons make them. Each is reported as an act.
+// Changes to environments, keys and sessions made by people. Each change is reported as an act.
 import { type ActContext, act } from '../postgres/acts.ts';
 import {
   changeEnvironment,
@@ -18,7 +18,7 @@ import {
   rotateApiKey,
 } from './key-store.ts';
 
-/** Creates an environment. @throws the errors of `createEnvironment` */
+/** Creates an environment. @throws the same errors as `createEnvironment` */
 export function addEnvironment(context: ActContext, name: string): Promise<ListedEnvironment> {
   return act(
     context,
@@ -27,7 +27,7 @@ export function addEnvironment(context: ActContext, name: string): Promise<Liste
   );
 }
 
-/** @throws the errors of `changeEnvironment` */
+/** @throws the same errors as `changeEnvironment` */
 export function setEnvironment(
   context: ActContext,
   name: string,
@@ -45,7 +45,7 @@ export function setEnvironment(
   );
 }
 
-/** @throws the errors of `createApiKey` */
+/** @throws the same errors as `createApiKey` */
 export function issueKey(context: ActContext, environmentId: number, wish: NewApiKey): Promise<IssuedApiKey> {
   return act(
     context,
@@ -59,7 +59,7 @@ export function issueKey(context: ActContext, environmentId: number, wish: NewAp
   );
 }
 
-/** @throws the errors of `rotateApiKey` */
+/** @throws the same errors as `rotateApiKey` */
 export function replaceKey(
   context: ActContext,
   environmentId: number,
@@ -87,7 +87,7 @@ export function endKey(context: ActContext, environmentId: number, keyId: string
   );
 }
 
-/** Deletes a key that a command made for itself. */
+/** Deletes a key that a command created for itself. */
 export function dropKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
   return act(
     context,
@@ -107,7 +107,8 @@ export function closeSession(context: ActContext, environmentId: number, session
 
 /**
  * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
- * it without one. Returns a new key, or `null`. Only this call's caller ever sees the new key.
+ * this environment without a key. Returns a new key, or `null`. Nobody but the caller ever sees the
+ * new key.
  */
 export async function ensureFirstKey(context: ActContext): Promise<string | null> {
   const { environment, key } = await act(context, ensureDefaultEnvironment, (first) =>
@@ -117,7 +118,7 @@ export async function ensureFirstKey(context: ActContext): Promise<string | null
   );
   if (key !== null) return key;
   const { environmentId } = environment;
-  // Revoked keys also count, because an operator who revoked the last key does not expect a new
+  // Revoked keys also count, because an operator who has revoked the last key does not expect a new
   // one.
   if ((await listApiKeys(context.db, environmentId)).length > 0) return null;
   return (await issueKey(context, environmentId, { label: 'first key' })).key;

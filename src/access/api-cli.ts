@@ -21,7 +21,8 @@ interface ApiRequest {
 }
 
 /**
- * Lifetime of the key of one call. It applies if the process is killed before it deletes the key.
+ * Lifetime of the key for a single call. It matters if the process is killed before deleting the
+ * key.
  */
 const keyMs = 24 * 60 * 60 * 1000;
 
@@ -176,8 +177,8 @@ async function answer(
       process.exitCode = exitCodes.failed;
     }
     const link = paginate ? /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') : null;
-    // The link may name the service by an address that this machine cannot reach. Only the query is
-    // used.
+    // The link may contain an address of the service that this machine cannot reach, so only the
+    // link's query is used.
     const query: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
     next = query === null || terminal.closed ? null : { ...request, url: new URL(query, request.url) };
   }

@@ -8,9 +8,9 @@ import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes of
- * single records and profiles cache keys for a second. A request of the console may have a session
- * instead of a key. The session has the scopes of the key with which it was opened.
+ * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes for
+ * single records and profiles cache keys for a second. A request from the console may have a
+ * session instead of a key. The session has the scopes of the key with which it was opened.
  */
 export function addAuth(app: FastifyInstance, { db, config, acts }: System): void {
   const turns = new LookupTurns();

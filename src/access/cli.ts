@@ -189,7 +189,9 @@ const rotateKey = defineCommand({
   },
 });
 
-/** Prints a key. Writes only the key to standard output, so that `$(…)` returns it. */
+/**
+ * Prints a new key. Only the key itself is written to standard output, so that `$(…)` returns it.
+ */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   printDone({ terminal, json }, { ...renderKey(issued), key: issued.key }, issued.key);

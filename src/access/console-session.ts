@@ -27,7 +27,7 @@ interface ConfiguredKeys {
 
 export interface SignIn {
   readonly key: string;
-  /** Environment of a session that is opened with ADMIN_KEY. Default: `default`. */
+  /** Environment of a session opened with ADMIN_KEY. Default: `default`. */
   readonly environment?: string | undefined;
   readonly client: string;
 }
@@ -37,7 +37,7 @@ interface NewSession {
   readonly cookie: string;
 }
 
-/** Id of the key in sessions that were opened with ADMIN_KEY or with a link. */
+/** Key id of sessions opened with ADMIN_KEY or a link. */
 const adminKeyId = 'ADMIN_KEY';
 
 /** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */
@@ -62,7 +62,7 @@ export async function signIn(
     : open(context, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
-/** Returns `null` if the link was used or has expired. */
+/** Returns `null` if the link has been used or has expired. */
 export async function signInByLink(
   context: ActContext,
   token: string,
@@ -72,7 +72,7 @@ export async function signInByLink(
   return environmentId === null ? null : open(context, { environmentId, holder: 'link' }, client);
 }
 
-/** Returns the token of a one-time link. The link signs in an administrator. */
+/** Returns the token of a one-time link, which signs in its user as an administrator. */
 export async function createSignInLink(context: ActContext, environmentId: number): Promise<string> {
   const token = makeSecret();
   await act(

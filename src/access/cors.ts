@@ -1,5 +1,6 @@
 /*
- * Allows pages of other sites to send records with a key, if the environment allows their origin.
+ * Allows pages of other sites to send records with a key, if the environment allows the origin of
+ * these pages.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
@@ -12,8 +13,8 @@ import { listEnvironments } from './environment-store.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Refuses a request from a page whose origin the caller's environment does not allow. Requires
-     * that the caller is already known.
+     * Refuses a request from a page whose origin is not allowed by the caller's environment. The
+     * caller must already be known.
      */
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }
@@ -66,7 +67,7 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
-    // Some SDKs require this header. It is harmless because requests from other pages cannot use
+    // Some SDKs require this header. It is harmless, because requests from other pages cannot use
     // cookies.
     .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id');

@@ -65,8 +65,8 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
 }
 
 /**
- * Locks an environment until the transaction ends, so that changes of its settings follow one
- * another. Loads and records do not wait for it.
+ * Locks an environment until the transaction ends, so that its settings are changed by one
+ * transaction at a time. Loads and records do not wait for this lock.
  */
 export async function lockEnvironment(db: Database, environmentId: number): Promise<void> {
   await selectWhere(db, 'environments', { environmentId })
@@ -138,7 +138,7 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
 }
 
 /**
- * Returns the environment `default`, and creates it if it is missing. Only the process that creates
+ * Returns the environment `default`, creating it if it is missing. Only the process that creates
  * the environment receives its key.
  */
 export async function ensureDefaultEnvironment(
@@ -152,7 +152,7 @@ export async function ensureDefaultEnvironment(
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
     }
-    // Another process has created the environment meanwhile.
+    // Another process has created the environment in the meantime.
     const other = await findEnvironment(transaction, defaultEnvironmentName);
     if (other === null) throw new Fault('an environment was removed while it was made');
     return { environment: other, key: null };
@@ -170,8 +170,7 @@ function generateAppToken(): string {
 const secretBytes = 32;
 
 /**
- * Returns the secret for a purpose, and creates it if it is missing. All processes share the
- * secret.
+ * Returns the secret for a purpose, creating it if it is missing. All processes share the secret.
  */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();

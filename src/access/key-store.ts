@@ -19,7 +19,7 @@ import {
 const CONSOLE_LINK_MS = 15 * 60_000;
 /**
  * Maximum number of sessions per key, including ended sessions. A further session replaces the
- * oldest.
+ * oldest one.
  */
 const MAX_SESSIONS_PER_KEY = 100;
 
@@ -89,7 +89,7 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * Creates a second key that has the label and scopes of the first. The first key then expires at
+ * Creates a second key with the label and scopes of the first. The first key then expires at
  * `oldExpiresAt`. @throws InputError `not_found` for an unknown or revoked key, or `invalid_field`
  * for invalid dates
  */
@@ -137,8 +137,8 @@ const keyColumns = camel(
 );
 
 /**
- * 32 characters that are hard to confuse. The five low bits of a random byte select one, without
- * bias.
+ * 32 characters that are hard to confuse. The five low bits of a random byte select one of them,
+ * without bias.
  */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const idLength = 12;
@@ -152,9 +152,7 @@ function generateKey(): { readonly keyId: string; readonly text: string } {
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/**
- * Returns the public id in the text of a key. `null` if the text does not have the form of a key.
- */
+/** Returns the public id in the text of a key. `null` if the text is not shaped like a key. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
@@ -216,7 +214,10 @@ export interface NewSession {
   readonly client: string;
 }
 
-/** Adds a session. Deletes the holder's oldest sessions beyond MAX_SESSIONS_PER_KEY. */
+/**
+ * Adds a session. If the holder then has more than MAX_SESSIONS_PER_KEY sessions, deletes the
+ * oldest ones.
+ */
 export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
   return inOneTransaction(db, async (transaction) => {
     const added = await transaction
@@ -238,7 +239,9 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
   });
 }
 
-/** Finds the session of a cookie, with its environment and its key. Also finds ended sessions. */
+/**
+ * Finds the session of a cookie, together with its environment and key. Also finds ended sessions.
+ */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')
@@ -278,7 +281,7 @@ export async function moveSession(db: Database, sessionId: string, environmentId
   await updateWhere(db, 'console_sessions', { sessionId }).set({ environment_id: environmentId }).execute();
 }
 
-/** Adds a one-time link, and deletes expired ones. */
+/** Adds a one-time link, and deletes expired links. */
 export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
   await sql`delete from console_links where expires_at < now()`.execute(db);
   await sql`
@@ -286,7 +289,10 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/** Consumes a link. Returns its environment, or `null` if the link is unknown, used or expired. */
+/**
+ * Consumes a link. Returns the link's environment, or `null` if the link is unknown, used or
+ * expired.
+ */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

@@ -6,7 +6,7 @@ import { findEnvironment } from './environment-store.ts';
 
 /**
  * Finds the environment of a command. Creates the environment `default` if it is missing. @throws
- * UsageError if another environment is missing
+ * UsageError if any other environment is missing
  */
 export async function requireEnvironment(
   system: Pick<System, 'db' | 'acts'>,

@@ -3,7 +3,7 @@ import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isForwardedTls } from '../http/page.ts';
 
-/* Cookie of a console session. Only requests of the console itself may use it. */
+/* Cookie of a console session. Only requests from the console itself may use it. */
 
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
@@ -36,8 +36,8 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
 }
 
 /**
- * Decides by PUBLIC_URL or by the proxy's header. A forged header can only restrict the cookie to
- * TLS.
+ * Returns true if PUBLIC_URL or the proxy's header indicates TLS. A forged header can only restrict
+ * the cookie to TLS.
  */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
@@ -47,8 +47,9 @@ const reading = new Set(['GET', 'HEAD']);
 
 /**
  * Returns the error for a request that may not use the cookie, otherwise `null`. `SameSite=Strict`
- * is not enough because it allows other ports of the host. Browsers send `Sec-Fetch-Site` only over
- * trusted connections. They send `Origin` with every request that changes data.
+ * is not enough, because it allows requests from other ports of the host. Browsers send
+ * `Sec-Fetch-Site` only over trusted connections. They send `Origin` with every request that
+ * changes data.
  */
 export function crossOriginProblem(request: FastifyRequest): Error | null {
   const { 'sec-fetch-site': site, origin, host } = request.headers;

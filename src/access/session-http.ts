@@ -31,7 +31,7 @@ async function renderCaller(
   };
 }
 
-/** These routes are served even during overload, so that the operator can use the console. */
+/** These routes are served even under overload, so that the operator can use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

@@ -15,19 +15,20 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Limits for look-ups of keys and sessions that were not valid before: running, and waiting. */
+/**
+ * Limits on look-ups of keys and sessions that have not been valid before: running, and waiting.
+ */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
 export const staticKeyId = 'API_KEY';
 
 /**
- * Compared instead of the digest of an unknown key, so that unknown ids take as long as wrong
- * secrets.
+ * Compared instead of an unknown key's digest, so that unknown ids take as long as wrong secrets.
  */
 const noDigest = digestKey('');
 
-/** Schemes that may precede a key. A header without a scheme consists of the key only. */
+/** Schemes that may precede a key. A header without a scheme consists only of the key. */
 const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 
 /** Returns the key in an Authorization header, or `null` if the header is malformed. */
@@ -43,8 +44,8 @@ interface Turns {
 }
 
 /**
- * Returns the caller of an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
- * refusal. `staticKey` (API_KEY) opens the environment `default` with every scope.
+ * Returns the caller for an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
+ * refusal. `staticKey` (API_KEY) gives access to the environment `default` with every scope.
  */
 export async function verifyKey(
   db: Database,
@@ -107,9 +108,9 @@ interface KeyCacheOptions {
 const maxHeaderLength = 256;
 
 /**
- * Caches the callers of valid headers for a moment, and shares concurrent look-ups. A hash table
- * does not compare in constant time. That is safe because its hashes have a secret seed and a key
- * has 200 random bits.
+ * Caches the callers of valid headers briefly, and shares concurrent look-ups. A hash table does
+ * not compare in constant time. That is safe because the hashes have a secret seed and a key has
+ * 200 random bits.
  */
 export class KeyCache {
   readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
@@ -137,7 +138,7 @@ export class KeyCache {
     }
     if (now >= entry.renewAt) {
       entry.renewAt = entry.expiresAt;
-      // If the renewal fails, the entry stays valid until it expires.
+      // If the renewal fails, the entry remains valid until it expires.
       this.find(header).catch(() => undefined);
     }
     return entry.caller;
@@ -150,7 +151,8 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // A look-up that has hung for so long may return an outdated caller, so it is not joined.
+    // A look-up that has been running for this long may return an outdated caller, so it is not
+    // joined.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -170,8 +172,8 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // Counts from the start of the look-up, because the key may have been revoked during the
-    // look-up.
+    // Counts from the start of the look-up, because the key may have been revoked while the look-up
+    // was running.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }
@@ -181,8 +183,8 @@ export class KeyCache {
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies immediately if they were valid before. All other look-ups share a few
- * turns, so strangers cannot occupy all database connections.
+ * Looks up keys and cookies immediately if they have been valid before. All other look-ups share a
+ * few turns, so that strangers cannot occupy all database connections.
  */
 export class LookupTurns {
   readonly #good = new Set<string>();

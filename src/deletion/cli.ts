@@ -125,8 +125,8 @@ export const deleteData = (options: readonly DeletionOption[]) =>
 const byteOrderMark = '\ufeff';
 
 /**
- * Reads ids from a file with one id per line. Ignores empty lines. `-` is standard input. @throws
- * UsageError
+ * Reads ids from a file with one id per line. Ignores empty lines. `-` means standard input.
+ * @throws UsageError
  */
 async function readIdFile(path: string): Promise<string[]> {
   const bytes = await readBytes(path, MAX_DELETION_BYTES);

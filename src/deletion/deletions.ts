@@ -31,8 +31,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion behind all loads that were accepted before it. Returns its job id. If the
- * idempotency key was used before, returns the id of that request. @throws InputError
+ * Queues a deletion behind all loads accepted before it. Returns the deletion's job id. If the
+ * idempotency key was used before, returns the job id of the earlier request. @throws InputError
  * `idempotency_conflict`
  */
 export async function requestDeletion(
@@ -50,7 +50,7 @@ export async function requestDeletion(
       const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
       if (earlier !== null) return earlier.jobId;
     }
-    // The lock prevents an earlier load from being retried at the same time (`retryLoad`).
+    // The lock prevents `retryLoad` from retrying an earlier load at the same time.
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
     const { ids, purgeExports, options } = request;
@@ -76,7 +76,7 @@ export async function requestDeletion(
 const notAnId = 'An id is a string or a number';
 
 function id(description: string) {
-  // Numbers are ids in bulk data too. They are converted to strings before this check.
+  // In bulk data, ids may also be numbers. They are converted to strings before this check.
   const text = Type.Unsafe<string>({
     type: ['string', 'number'],
     minLength: 1,
@@ -112,7 +112,7 @@ function idsOf(entity: Entity) {
   });
 }
 
-/** Returns the body's properties for those options that apply to an entity. */
+/** Returns the body's properties for the options that apply to an entity. */
 function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
   const ofEntity = options.filter((option) => option.entity === entity);
   return Object.fromEntries(
@@ -131,8 +131,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // This is a member of the body, not a query parameter. A misspelt query parameter would be
-  // ignored, and the request would delete. A misspelt member is refused.
+  // A member of the body instead of a query parameter, because a misspelt query parameter would be
+  // ignored and the request would delete. A misspelt member is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -148,7 +148,10 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   );
 }
 
-/** Returns the schema of a body with ids, and its reader. The reader throws `InputError`. */
+/**
+ * Returns the schema of a body that contains ids, and a reader for such bodies. The reader throws
+ * `InputError`.
+ */
 export function idList(entity: Entity, description: string) {
   const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
   const problemsOf = compileSchema(schema);
@@ -163,7 +166,7 @@ interface DeletionRequest {
   readonly options: DeletionOptions;
 }
 
-/** Returns readers of requests that may have these options. */
+/** Returns readers for requests that may have these options. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
@@ -196,7 +199,9 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/** Checks ids that do not come from JSON. Returns them without repetitions. @throws InputError */
+/**
+ * Checks ids that do not come from JSON. Returns the ids without repetitions. @throws InputError
+ */
 export function checkIds(entity: Entity, texts: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: texts }));
   return [...new Set(texts)];
@@ -212,7 +217,7 @@ function readObject(body: Buffer): Record<string, unknown> {
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-/** Converts the id of an item to a string, and drops members that are `null`. */
+/** Converts an item's id to a string, and drops members that are `null`. */
 function plain(item: unknown): unknown {
   if (!isObject(item)) return digits(item);
   const members = Object.entries(item).filter(([, value]) => value !== null);
@@ -228,7 +233,8 @@ interface Context {
 }
 
 /**
- * @throws InputError `not_found` if the job is unknown, of another environment or of another type
+ * @throws InputError `not_found` if the job is unknown, belongs to another environment or has
+ * another type
  */
 export async function requireDeletion(
   { db }: Context,
@@ -262,7 +268,7 @@ export async function listOutcomes(
 const rowsAtATime = 1_000;
 const columns = ['id', 'outcome', 'events', 'users'] as const;
 
-/** Yields the outcomes of all ids as a file, in bounded memory. @throws InputError `not_found` */
+/** Yields the outcomes of all ids as a file, with bounded memory. @throws InputError `not_found` */
 export async function* exportOutcomes(
   context: Context,
   environmentId: number,
@@ -298,7 +304,7 @@ export function renderDeletionDetail(deletion: Deletion, baseUrl: string, now = 
   return {
     ...item,
     completed_rows: ended,
-    // Below 1 until the end, because files remain to be removed after the last id.
+    // Below 1 until the end, because files still have to be removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     counts,
     removed: deletion.removed,

@@ -30,7 +30,7 @@ const fileDeleted = 'data was deleted while it was held, and it would bring it b
 
 /**
  * Removes the stored files of all earlier loads, because finding the ids would require reading all
- * of the files. A held load fails, because its file would restore deleted data.
+ * files. A held load fails, because its file would restore deleted data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -52,7 +52,7 @@ export function removeUploads({ context, deletion, step }: Attempt): Promise<voi
   });
 }
 
-/** Removes the files of the environment's exports, and restarts running exports. */
+/** Removes the files of the environment's exports, and restarts exports that are running. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
@@ -68,8 +68,8 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
 /**
- * Removes those refused records of earlier loads that contain an id. A later attempt starts from
- * the beginning.
+ * Removes the refused records of earlier loads that contain one of the ids. A later attempt starts
+ * from the beginning.
  */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
@@ -95,7 +95,7 @@ const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r
 /**
  * Returns a function that finds the ids in a refused record, as CSV cells or JSON values. The
  * record may be truncated or malformed, so it is split at delimiters. A truncated record always
- * matches. An id that contains a delimiter matches wherever a value may begin.
+ * matches. An id that contains a delimiter matches at any position where a value may begin.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -120,7 +120,7 @@ function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Sorted ids that contain delimiters. An id whose beginning is another id is omitted. At each
+ * Sorted ids that contain delimiters. An id that begins with another id is omitted. At each
  * position, only the last id that is not greater than the remaining text can match.
  */
 class CompositeIds {
@@ -162,8 +162,8 @@ class CompositeIds {
 }
 
 /**
- * Returns false inside a word, such as at `a:b` in `data:binary`. A byte from 0x80 may belong to a
- * blank.
+ * Returns false inside a word, such as at `a:b` in `data:binary`. A byte of 0x80 or more may belong
+ * to a blank.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;

@@ -26,15 +26,17 @@ import {
   readIds,
 } from './store.ts';
 
-/** Number of ids per batch, and maximum number of rows that one transaction removes or changes. */
+/**
+ * Number of ids per batch, and maximum number of rows that a single transaction removes or changes.
+ */
 const DELETION_BATCH_IDS = 200;
 const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
 /**
- * Runs a deletion and starts the next job of its lane. If the run is aborted, another worker
- * continues.
+ * Runs a deletion and starts the next job in its lane. If the run is aborted, another worker
+ * continues the deletion.
  */
 export async function runDeletion(
   context: DeletionContext,
@@ -46,7 +48,7 @@ export async function runDeletion(
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
-  // Files come first, so that an id counts as found even if only archived events have it.
+  // Files are erased first, so that an id counts as found even if only archived events contain it.
   const again: (() => Promise<void>)[] = [];
   for (const { eraseFiles } of context.deletions) if (eraseFiles) again.push(await eraseFiles(attempt));
   await deleteProfiles(attempt);
@@ -88,7 +90,7 @@ function startAttempt(
   };
 }
 
-/** Completes the deletion. The commit waits until it is on disk. */
+/** Completes the deletion. The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
@@ -96,7 +98,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Fails a deletion and starts the next job of its lane. Does nothing if the deletion has ended. */
+/** Fails a deletion and starts the next job in its lane. Does nothing if the deletion has ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,
@@ -114,8 +116,8 @@ export async function failDeletion(
 }
 
 /**
- * Removes profiles and their data in batches of ids. A transaction removes at most some thousand
- * rows, and adds them to the counts. The next attempt continues with ids that have no outcome.
+ * Removes profiles and their data in batches of ids. A transaction removes at most a few thousand
+ * rows, and adds them to the counts. The next attempt continues with the ids that have no outcome.
  */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
@@ -160,7 +162,8 @@ async function removeBatch(
 }
 
 /**
- * Deletes companies. First releases their users, because a user's record would restore its company.
+ * Deletes companies. First removes the users from them, because a user's record would restore the
+ * user's company.
  */
 function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
@@ -175,9 +178,8 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 const writersTimeoutMs = 10_000;
 
 /**
- * Clears references to companies that have no profile. A record that was written during the
- * deletion may have added such a reference. Therefore this first waits until earlier writers have
- * finished.
+ * Clears references to companies that have no profile. A record written during the deletion may
+ * have added such a reference. Therefore, this first waits until earlier writers have finished.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

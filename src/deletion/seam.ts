@@ -6,22 +6,22 @@ import type { Database } from '../postgres/database.ts';
 
 /** Hooks that a capability adds to deletions. */
 export interface DeletionSeam {
-  /** Option of a request that enables `begin`. */
+  /** Request option that enables `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Called at the start of each attempt if the option is set. Nothing has been removed yet. The ids
-   * are in the table `deletion_ids`.
+   * Called at the start of each attempt if the option is set. Nothing has been removed at that
+   * time. The ids are in the table `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files with events, before rows are removed. Returns a second pass that runs
-   * after the rows are removed. Each attempt runs both.
+   * Erases the ids from files with events, before rows are removed. Returns a second pass, which
+   * runs after the rows have been removed. Each attempt runs both passes.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that fails a deletion. */
   failed?(db: Database, environmentId: number): Promise<void>;
   /**
-   * Returns a time such that events before it may be only in files. `null` if all events are in the
+   * Returns the time before which events may be only in files. `null` if all events are in the
    * database.
    */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
@@ -40,16 +40,16 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** An option of deletions that is true or false. */
+/** An option for deletions that is true or false. */
 export interface DeletionOption {
-  /** Name in the request body and in the job record. The command line has it as `--name`. */
+  /** Name in the request body and in the job record. The command-line option is `--name`. */
   readonly name: string;
   readonly entity: Entity;
-  /** Description in the schema of the request body. */
+  /** Description of the option in the schema of the request body. */
   readonly request: string;
-  /** Description in the schema of the job record. */
+  /** Description of the option in the schema of the job record. */
   readonly record: string;
-  /** Description in the help of the command line. */
+  /** Description of the option in the command-line help. */
   readonly flag: string;
   /** Words that end the confirmation question. */
   readonly question: string;
@@ -58,13 +58,14 @@ export interface DeletionOption {
 /** Options by name. An option that is set is true. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
-/** An attempt at a deletion. It cannot commit anything after it has lost its task. */
+/** An attempt to run a deletion. It cannot commit anything after losing its task. */
 export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Runs `work` in a transaction, which also adds its counts. Commits only if this attempt still
-   * owns the task. @throws ConflictError if the task is lost, or the reason of an aborted signal
+   * Runs `work` in a transaction, which also adds the counts of `work`. Commits only if this
+   * attempt still owns the task. @throws ConflictError if the task is lost, or the reason of an
+   * aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
   /** Called regularly during long reads. @throws the reason of an aborted signal */

@@ -33,7 +33,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Queues a deletion. Call this in the transaction that has locked the lane. */
+/** Queues a deletion. Call it in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +46,7 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Begins an attempt. Call this in a transaction. */
+/** Begins an attempt. Call it in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -56,9 +56,9 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * Adds counts and renews the lease. This is the last statement of each transaction. Progress resets
- * the counters of failures and losses. If the function returns false, the task is lost and the
- * caller must roll back.
+ * Adds counts and renews the lease, as the last statement of each transaction. Progress resets the
+ * counters of failures and losses. If this returns false, the task is lost and the caller must roll
+ * back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -84,7 +84,7 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
 }
 
 /**
- * Reads the ids in the order of the request. With `limit`, reads the first ids that have no
+ * Reads the ids in the order of the request. With `limit`, reads only the first ids without an
  * outcome.
  */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
@@ -213,8 +213,9 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Restarts the running exports of the environment. Their workers notice it when they renew the
- * lease. Returns the time of the restart: exports whose snapshot is later contain no deleted data.
+ * Restarts the running exports of the environment. Their workers notice the restart when they renew
+ * the lease. Returns the time of the restart. Exports whose snapshot is later contain no deleted
+ * data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);

@@ -48,7 +48,7 @@ const verify = defineCommand({
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
-  // The parent command `sluice export` parses --json, wherever the flag is.
+  // The parent command `sluice export` parses --json, independent of the position of the flag.
   run: async ({ argument: folder, terminal, json }) => {
     const verification = await verifyExport(folder);
     const { files, rows, bytes, differences } = verification;
@@ -160,7 +160,7 @@ Ctrl-C, which cancels the export.`,
 });
 
 /**
- * @throws UsageError if the folder is not empty, because its files would mix with the exported
+ * @throws UsageError if the folder is not empty, because its files would be mixed with the exported
  * files
  */
 async function requireEmpty(folder: string): Promise<void> {
@@ -188,7 +188,7 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
   );
 }
 
-/** It also has the values of `optionFlags`. */
+/** Also contains the values of `optionFlags`. */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
 /**
@@ -232,8 +232,8 @@ function toBody(options: ExportOptions, request: Wish): Readonly<Record<string, 
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // An InputError means that the export has already ended. Other errors, such as an unavailable
-    // database, are logged.
+    // An InputError means that the export has already ended. Any other error, such as an
+    // unavailable database, is logged.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
 }
@@ -271,8 +271,8 @@ function print(
 }
 
 /**
- * Writes the files and verifies them. Creates the complete folder or none. Returns false if it was
- * stopped.
+ * Writes the files and verifies them. Creates either the complete folder or none. Returns false if
+ * it was stopped.
  */
 async function save(
   { system, environmentId }: EnvironmentSession,

@@ -6,7 +6,7 @@ import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files of an export. Tests substitute writers that stop at a chosen point. */
+/** Writes the files of an export. Tests replace it by writers that stop at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
@@ -14,7 +14,7 @@ export interface ExportContext extends TaskContext {
   readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** Base URL of links that are made outside of a request. It has no trailing slash. */
+  /** Base URL for links that are not created in response to a request, without a trailing slash. */
   readonly baseUrl: string;
   /** Maximum duration of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
@@ -37,8 +37,8 @@ export function exportFolder(jobId: string): FileFolder {
 }
 
 /**
- * Returns the folder of one attempt. A late attempt cannot touch the files of another attempt,
- * because each has its own folder.
+ * Returns the folder of an attempt. Each attempt has its own folder, so a late attempt cannot touch
+ * the files of another attempt.
  */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;

@@ -21,7 +21,7 @@ export interface DeletionPreview {
    */
   readonly events: number;
   readonly users: number;
-  /** False if a number was cut off at MAX_PREVIEWED_ROWS. */
+  /** False if a number reached MAX_PREVIEWED_ROWS and counting stopped. */
   readonly isComplete: boolean;
 }
 
@@ -78,8 +78,8 @@ export async function previewDeletion(
 }
 
 /**
- * Removes up to `limit` events of the users, with one index scan per partition. Returns how many it
- * removed.
+ * Removes up to `limit` events of the users, with one index scan per partition. Returns the number
+ * of removed events.
  */
 export function deleteEvents(
   db: Database,
@@ -103,8 +103,8 @@ export function deleteEvents(
 }
 
 /**
- * Searches archived tables that are not dropped yet. In up to `limit` rows, deletes the events of
- * the users, or removes the companies. Returns the number of rows.
+ * Searches archived tables that have not been dropped yet. In up to `limit` rows, deletes the
+ * events of the users, or removes the companies. Returns the number of these rows.
  */
 export async function eraseUndropped(
   db: Database,
@@ -125,14 +125,14 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** Prevents the triggers from storing images of the rows that this transaction removes. */
+/** Prevents triggers from storing images of the rows that this transaction removes. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
 /**
- * For each id of the deletion, adds the number of its rows in `from` to the recorded count. `id` is
- * the column of the id.
+ * For each id in the deletion, adds the number of the id's rows in `from` to the recorded count.
+ * `id` is the column that contains the id.
  */
 function recordCounts(
   deletionId: number,
@@ -149,8 +149,8 @@ function recordCounts(
 }
 
 /**
- * Removes the profiles and their images in key order, as all writers do. Records the outcome of
- * each id.
+ * Removes the profiles and their images in key order, like all writers. Records the outcome of each
+ * id.
  */
 export async function removeProfiles(
   db: Database,
@@ -173,8 +173,8 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // Earlier writers of these profiles have ended, so this statement sees the images that they
-  // stored.
+  // Earlier writers of these profiles have ended, so this statement also removes the images that
+  // they stored.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
@@ -198,8 +198,8 @@ export async function removeProfiles(
 }
 
 /**
- * Removes images of the profiles from the change log. Removes all images if `limit` is `null`,
- * otherwise exactly `limit`, or none if fewer exist. Leaves one empty row per profile, from which
+ * Removes images of the profiles from the change log: all images if `limit` is `null`, otherwise
+ * exactly `limit` images, or none if there are fewer. Leaves one empty row per profile, from which
  * exports of changes report the removal. Returns the number of removed images.
  */
 export async function eraseImages(
@@ -242,8 +242,8 @@ export async function eraseImages(
 }
 
 /**
- * Removes the companies from the images of all users. Reads the whole log, because no index finds
- * images by company.
+ * Removes the companies from the images of all users. Reads the whole log, because no index can
+ * find images by company.
  */
 export async function eraseCompanies(
   db: Database,
@@ -323,7 +323,10 @@ export function releaseEvents(
   });
 }
 
-/** Returns the companies that have no profile. Any reference to them is older than the removal. */
+/**
+ * Returns the companies that have no profile. All references to these companies are older than the
+ * removal.
+ */
 export function withoutProfile(
   db: Database,
   environmentId: number,

@@ -11,7 +11,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** How long a link is valid, in milliseconds. Each reading of the job returns new links. */
+/** How long a link is valid, in milliseconds. New links are created each time the job is read. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -23,7 +23,7 @@ export interface FileLink {
 }
 
 /**
- * Links to the files of an export. If `manifest` is `null`, the files are not written yet, or they
+ * Links to the files of an export. If `manifest` is `null`, the files have not been written yet or
  * have expired.
  */
 export interface ExportLinks {
@@ -38,9 +38,9 @@ export function linksExpireAt(): Date {
 }
 
 /**
- * Returns links that the file store signs, or else links at `baseUrl` that we sign. Ours are bound
- * to the key `keyId` (`null` in messages). Returns no links unless the export is completed and its
- * files exist.
+ * Returns links signed by the file store or, if it cannot sign, links at `baseUrl` signed by
+ * sluice. Links signed by sluice are bound to the key `keyId` (`null` in messages). Returns no
+ * links unless the export is completed and its files exist.
  */
 export async function fileLinks(
   { db, files: store, apiKey = null }: Pick<ExportContext, 'db' | 'files'> & StaticKey,
@@ -84,8 +84,8 @@ async function ourLinks(
 }
 
 /**
- * Returns links for a message. They are valid for LINK_TTL_MS and bound to no key. Returns no links
- * if the files are removed.
+ * Returns links for a message. They are valid for LINK_TTL_MS and not bound to a key. Returns no
+ * links if the files have been removed.
  */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
@@ -98,7 +98,7 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** API_KEY, if it is set. Changing it invalidates the links that were given to its callers. */
+/** API_KEY, if it is set. Changing API_KEY invalidates the links that were given to its callers. */
 export interface StaticKey {
   readonly apiKey?: string | null;
 }
@@ -107,7 +107,7 @@ interface LinkParts extends StaticKey, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
-/** Signs the parts as a JSON array, in which no part can extend into the next. */
+/** Signs the parts as a JSON array, in which no part can extend into the next one. */
 function sign(key: Buffer, parts: LinkParts): string {
   const { environmentId, jobId, filename, expires, keyId, apiKey } = parts;
   const holder = keyId === staticKeyId ? [keyId, digestKey(apiKey ?? '').toString('hex')] : [keyId];
@@ -121,7 +121,7 @@ export interface LinkRequest {
   readonly filename: string;
   /** End of validity as Unix time in seconds, with the same digits as in the link. */
   readonly expires: string;
-  /** Public id of the key for which the link was made. `null` in messages. */
+  /** Public id of the key for which the link was created. `null` in messages. */
   readonly keyId: string | null;
   readonly signature: string;
 }
@@ -129,9 +129,8 @@ export interface LinkRequest {
 export type LinkedFile = ExportFile & { readonly ref: FileRef; readonly environmentId: number };
 
 /**
- * Returns the file of a link.
- *
- * @throws InputError `not_found` for any link that we did not sign. `link_expired` or `job_expired`
+ * Returns the file to which a link leads.
+ * @throws InputError `not_found` for any link not signed by sluice. `link_expired` or `job_expired`
  * for a link that was valid earlier
  */
 export async function findLinkedFile(
@@ -140,12 +139,12 @@ export async function findLinkedFile(
   apiKey: string | null,
 ): Promise<LinkedFile> {
   const row = await findExportFile(db, jobId, filename);
-  // The signature is also computed for an unknown job. Otherwise the shorter response time would
+  // The signature is also computed for an unknown job. Otherwise, the shorter response time would
   // reveal that the job does not exist.
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
-  // Takes the same time wherever the signatures differ.
+  // Takes the same time, no matter where the signatures differ.
   const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected);
   if (!isOurs || row === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
@@ -159,9 +158,8 @@ export async function findLinkedFile(
 }
 
 /**
- * Opens the range [start, end) of a file, which must not be empty.
- *
- * @throws InputError `job_expired` if the file is gone
+ * Opens the range [start, end) of a file. The range must not be empty.
+ * @throws InputError `job_expired` if the file no longer exists
  */
 export async function openLinkedFile(
   { files }: Pick<ExportContext, 'files'>,
@@ -170,7 +168,7 @@ export async function openLinkedFile(
 ): Promise<Readable> {
   const stream = files.open(file.ref, range);
   try {
-    // If the file is gone, this fails before the response begins.
+    // If the file no longer exists, this fails before the response begins.
     await once(stream, 'readable');
   } catch (error) {
     if (error instanceof MissingFileError) throw noLongerKept(file.filename);
@@ -179,7 +177,7 @@ export async function openLinkedFile(
   return stream;
 }
 
-/** Reports that somebody gets a file of an export. */
+/** Reports that somebody downloads a file of an export. */
 export function recordDownload(
   { db, acts }: Pick<ExportContext, 'db' | 'acts'>,
   environmentId: number,

@@ -11,10 +11,10 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** Condition on users. `null` if all are selected. */
+  /** Condition on users. `null` if all users are selected. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Where to select events from, with the columns of `sluice.events`. Default: that table. */
+  /** Source of the events, with the columns of `sluice.events`. Default: that table. */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -44,9 +44,9 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Returns the condition that a row of sluice.companies is exported. With a filter on users, a
- * company needs a user who satisfies the whole filter. An excluded segment excludes the companies
- * of its users, but users excluded by id do not exclude their companies.
+ * Returns the condition that a row of sluice.companies is exported. If there is a filter on users,
+ * a company needs a user who satisfies the whole filter. An excluded segment also excludes the
+ * companies of its users, but users excluded by id do not exclude their companies.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -73,8 +73,8 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
 }
 
 /**
- * Returns the condition as an anti-join. `not in` would compare every pair of values if the list is
- * larger than PostgreSQL's hash memory.
+ * Returns the condition as an anti-join. `not in` would compare every pair of values if the list
+ * exceeds PostgreSQL's hash memory.
  */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
@@ -86,9 +86,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/**
- * Returns the condition that an event is exported. Users that have no profile are in no segment.
- */
+/** Returns the condition that an event is exported. Users without a profile are in no segment. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -120,7 +118,7 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
 }
 
 /**
- * Selects the users of a segment. `offset 0` prevents PostgreSQL from evaluating the segment once
+ * Selects the users in a segment. `offset 0` prevents PostgreSQL from evaluating the segment once
  * per event.
  */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
@@ -150,7 +148,10 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** Returns the condition that the row was written by a transaction that the cursor does not see. */
+/**
+ * Returns the condition that the row was written by a transaction that is not visible to the
+ * cursor.
+ */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
   // With a literal, the planner can use block ranges. The literal is safe, because a cursor
@@ -160,8 +161,8 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
 }
 
 /**
- * Returns a condition for which PostgreSQL can use a hash table or an index. With `= any(…)` it
- * would compare every row with every item.
+ * Returns a condition for which PostgreSQL can use a hash table or an index. For `= any(…)`,
+ * PostgreSQL would compare every row with every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
@@ -219,7 +220,7 @@ export function nameTest({ names, patterns }: ExcludedValues): (name: string) =>
   return (name) => exact.has(name) || globs.some((matches) => matches(name));
 }
 
-// Filter values are text parameters with a cast (see `src/postgres/copy-out.ts`). Only our own
+// Filter values are text parameters with a cast (see `src/postgres/copy-out.ts`). Only two kinds of
 // numbers are literals, which the planner can use for estimates: the environment and the time
 // bounds.
 

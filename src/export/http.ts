@@ -192,7 +192,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-/** All faults of a link get the same response. */
+/** All invalid links get the same response, no matter what is wrong with them. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
 const matching = (form: RegExp, schema: TString) =>
@@ -269,8 +269,8 @@ const download = route({
 });
 
 /**
- * Returns the range that the request asks for. Ignores a range of another version of the file (the
- * `If-Range` header), and the caller then gets the whole file.
+ * Returns the requested range. Ignores a range for a different version of the file (`If-Range`
+ * header), so that the caller gets the whole file.
  */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
@@ -303,9 +303,10 @@ interface ByteRange {
 }
 
 /**
- * Reads a `Range` header. Returns `null` for the whole file. That includes several ranges and an
- * unreadable header, which RFC 9110 allows a server to ignore. The library range-parser is not
- * used, because it refuses a suffix longer than the file and a range that ends before it begins.
+ * Reads a `Range` header. Returns `null` for the whole file, including when there are several
+ * ranges or the header is unreadable, because RFC 9110 allows a server to ignore such headers. The
+ * library range-parser is not used, because it refuses a suffix that is longer than the file and a
+ * range that ends before it begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -38,7 +38,8 @@ import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
 /**
- * Returns the folder if it is the only given name and contains an export. Otherwise returns `null`.
+ * Returns the folder if its name is the only one given and it contains an export. Otherwise,
+ * returns `null`.
  */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
@@ -104,7 +105,10 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** Returns the files in the order of loading. @throws UsageError for a format that has no types */
+/**
+ * Returns the files in the order in which they are loaded. @throws UsageError for a format without
+ * types
+ */
 function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {
@@ -119,8 +123,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Loads a file. If an earlier call loaded it and some of its rows were deleted since, loads it
- * again. `restored` is `null` if the load failed.
+ * Loads a file. If an earlier call loaded the file but some of its rows have been deleted since,
+ * loads it again. `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,
@@ -145,8 +149,8 @@ async function loadFile(
 }
 
 /**
- * Restores the times of the profiles, except for a stream, which does not contain them. Counts the
- * stored rows that are identical to those in the file.
+ * Restores the times of profiles, except for a stream, which does not contain these times. Counts
+ * the stored rows that are identical to those in the file.
  */
 async function restoreFile(
   { system, environmentId }: ImportSession,
@@ -229,11 +233,11 @@ export async function writeSetup(
 }
 
 export interface SetupLoaded {
-  /** `left`: nothing was changed, because the environment has definitions that differ. */
+  /** `left`: nothing was changed, because the environment has different definitions. */
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
-/** Adds missing definitions. Does not change or remove any definition. */
+/** Adds missing definitions, without changing or removing any definition. */
 export async function loadSetup(
   context: ActContext & DefinitionLists,
   environmentId: number,

@@ -6,8 +6,8 @@ import type { ExportLinks, FileLink } from './file-links.ts';
 import { type Export, readExports } from './store.ts';
 
 /**
- * @throws InputError `not_found`, also for an export of another environment and for other kinds of
- * jobs
+ * @throws InputError `not_found`, including for an export of another environment and for other
+ * kinds of jobs
  */
 export async function requireExport(
   { db }: Pick<ExportContext, 'db'>,

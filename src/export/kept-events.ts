@@ -1,12 +1,12 @@
-/** Finds out whether retention may have removed events in the range of an export. */
+/** Determines whether retention may have removed events in the range of an export. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
 /**
- * If the range begins before the oldest event that is certainly stored, returns the instant from
- * which all events are stored. Otherwise returns `null`.
+ * If the range begins before all events are certainly stored, returns the instant from which they
+ * are. Otherwise, returns `null`.
  */
 export async function findLaterStart(
   db: Database,

@@ -39,11 +39,11 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** Hash in hex, see `ContentHash`. `null` if the dataset has no content hash. */
+  /** Hash in hexadecimal digits (see `ContentHash`). `null` if the dataset has no content hash. */
   readonly contentSha256: string | null;
 }
 
-/** Accepts only file names that exports write. Therefore no name can lead outside the folder. */
+/** Accepts only file names that exports write, so that no name can lead outside the folder. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -64,7 +64,10 @@ const manifest = Type.Object({
    * may have removed older events.
    */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  /** Loads that had been accepted but had not ended. The files may contain a part of their rows. */
+  /**
+   * Loads that had been accepted but not ended. The files may contain a part of the rows of these
+   * loads.
+   */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   request: Type.Object({}),
   datasets: Type.Array(
@@ -102,7 +105,7 @@ export function createManifest(
     cursor: facts.cursor,
     events_kept_from: facts.eventsKeptFrom,
     unfinished_loads: [...facts.unfinishedLoads],
-    // The recorded request can be sent again.
+    // The request is recorded in a form that can be sent again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
       return { ...counted, content_sha256: contentSha256 };
@@ -125,8 +128,7 @@ export interface Verification {
 
 /**
  * Compares a folder with its manifest.json: file sizes, sha256, missing files and additional files.
- * Needs no database. Does not count rows, because the sha256 determines the content.
- *
+ * Needs no database. Does not count rows, because the sha256 already proves the content.
  * @throws InputError if the manifest cannot be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {

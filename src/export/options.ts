@@ -14,12 +14,12 @@ const coreOptions: ExportSeam = { options: { segment_id: segmentOption } };
 
 const eb = expressionBuilder<DB>();
 
-/** Values by name of option. */
+/** Values of options, by name of the option. */
 type OptionValues = ExportRequest['options'];
 
 /**
- * The options of exports that select users, and the schema of requests with them. It is derived
- * from the seams, as are the flags.
+ * The options for exports that select users, and the schema of requests with these options. It is
+ * derived from the seams, as are the flags.
  */
 export class ExportOptions {
   readonly schema: ReturnType<typeof exportRequest>;
@@ -31,9 +31,9 @@ export class ExportOptions {
     this.schema = exportRequest(this.#schemas());
   }
 
-  /** Returns the problems of a request that its schema finds. */
+  /** Returns the problems that the schema finds in a request. */
   findProblems(body: unknown): Problem[] {
-    // Most commands read no request, so the schema is compiled on demand.
+    // Compiled on demand, because most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
     return this.#findProblems(body);
   }
@@ -42,7 +42,7 @@ export class ExportOptions {
     return [...this.#options];
   }
 
-  /** Returns the values of options that `fields` has. Adds the problems of wrong ones. */
+  /** Returns the values of the options in `fields`. Adds the problems of invalid values. */
   read(fields: Readonly<Record<string, unknown>>, problems: Problem[]): OptionValues {
     const values = this.entries.flatMap(([name, option]) => {
       const given = fields[name];
@@ -62,7 +62,6 @@ export class ExportOptions {
 
   /**
    * Returns the conditions on users. Relative periods end at `now`.
-   *
    * @throws FinalFailure if a segment or an option no longer exists
    */
   async selectUsers(
@@ -82,7 +81,7 @@ export class ExportOptions {
     };
   }
 
-  /** An export without one of its conditions would have more than was requested. */
+  /** Without one of its conditions, an export would contain more than was requested. */
   #option(name: string): ExportOption {
     const option = this.#options.get(name);
     if (option !== undefined) return option;

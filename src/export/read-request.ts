@@ -25,10 +25,10 @@ export const MAX_EXCLUSION_PATTERNS = 100;
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** Event types in the request. The caller checks that the environment knows them. */
+  /** Event types in the request. The caller checks whether the environment knows them. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** Problems of the request. It is valid only if this list is empty. */
+  /** Problems of the request. The request is valid only if this list is empty. */
   readonly problems: Problem[];
 }
 
@@ -70,7 +70,7 @@ export function readRequest(
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Returns warnings for unknown fields. A field that looks misspelt is a problem instead. */
+/** Returns warnings about unknown fields. A field that looks misspelt is a problem instead. */
 function findIgnored(
   fields: readonly string[],
   normalized: Readonly<Record<string, unknown>>,
@@ -131,8 +131,8 @@ function digits(item: unknown): unknown {
 }
 
 /**
- * Returns only the valid fields, in which further problems can be found. Returns no fields if the
- * maximum number of problems is reached.
+ * Returns only the valid fields, so that further problems in them can be found. Returns no fields
+ * if the maximum number of problems has been reached.
  */
 function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
@@ -157,7 +157,7 @@ interface Range {
 }
 
 /**
- * Reads the two ends of a range. Each is a day in UTC or an instant. If `to` is missing, the range
+ * Reads the two ends of a range. Each is a UTC date or an instant. If `to` is missing, the range
  * has no end.
  */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
@@ -178,8 +178,8 @@ function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boole
 }
 
 /**
- * Refuses filters in an export that includes removals. A profile that stops matching the filter
- * would remain in the copy.
+ * Refuses filters in an export that includes removals, because a profile that stops matching the
+ * filter would remain in the copy.
  */
 function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
@@ -234,7 +234,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // Allows two more bytes, for a star at each end of an id.
+  // Allows two additional bytes, for a star at each end of an id.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

@@ -37,14 +37,15 @@ import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
 /**
- * Maximum time for counting the rows of a file, in milliseconds. After that, an estimate is used.
+ * Maximum time for counting the rows of a file, in milliseconds. If that is not enough, an estimate
+ * is used.
  */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
   readonly requestId?: string;
   readonly origin?: Origin;
-  /** `null` for the retention in the settings. */
+  /** `null` to use the retention in the settings. */
   readonly retentionDays?: number | null;
   readonly warnings?: readonly ExportWarning[];
   /** Runs in the transaction that creates the export. */
@@ -52,9 +53,8 @@ export interface ExportExtras {
 }
 
 /**
- * Accepts an export. Returns its job id. For a repeated idempotency key, returns the job id of the
- * first export.
- *
+ * Accepts an export. Returns its job id. If the idempotency key is repeated, returns the job id of
+ * the first export.
  * @throws InputError with all problems, or for a conflict
  */
 export async function requestExport(
@@ -97,8 +97,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // The key is claimed first. A repeated request then gets the first response even if a name in it
-  // no longer exists.
+  // The key is claimed first, so that a repeated request gets the first response even if a name in
+  // the request no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
@@ -175,12 +175,12 @@ interface PreviewedFile {
    * long.
    */
   readonly isExact: boolean;
-  /** Approximate size of the stored files in bytes, estimated from the first rows. */
+  /** Approximate size of the stored files in bytes, estimated from their first rows. */
   readonly bytes: number;
   /** Header line of a CSV file. `null` for other formats. */
   readonly header: string | null;
   /**
-   * First rows as they appear in the file, but shortened. For binary formats, the rows are NDJSON.
+   * First rows as they appear in the file, but truncated. For binary formats, the rows are NDJSON.
    */
   readonly firstRows: readonly string[];
 }
@@ -198,12 +198,13 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/** Maximum time for the whole preview, in milliseconds. After that, the response is 503. */
+/**
+ * Maximum time for the whole preview, in milliseconds. If that is not enough, the response is 503.
+ */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
 /**
  * Counts the rows that the export would contain if it ran now.
- *
  * @throws InputError with all problems of the body
  */
 export async function previewExport(
@@ -267,7 +268,7 @@ async function previewFile(
 }
 
 /**
- * Counts rows for at most EXPORT_COUNT_MS. If that is too short, returns the planner's estimate.
+ * Counts rows for at most EXPORT_COUNT_MS. If that is not enough, returns the planner's estimate.
  */
 async function countRows(
   client: pg.PoolClient,
@@ -284,7 +285,7 @@ async function countRows(
 }
 
 interface Sample {
-  /** Number of rows read. `bytes` is their size before packing. */
+  /** Number of rows read. `bytes` is the size of these rows before compression. */
   readonly rows: number;
   readonly bytes: number;
   readonly ratio: number;

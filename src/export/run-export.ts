@@ -37,8 +37,8 @@ export const EXPORT_PART_BYTES = GiB;
 const notOurs = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export in one snapshot, until `signal` aborts. A single transaction lists the files and
- * ends the export.
+ * Runs an export in one snapshot, until `signal` is aborted. A single transaction lists the files
+ * and ends the export.
  */
 export async function runExport(
   context: ExportContext,
@@ -51,8 +51,8 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // The workers of earlier attempts have died or are paused, so this removes what they wrote. A
-    // paused attempt that resumes later removes its own files.
+    // The workers of earlier attempts are dead or paused, so this removes the files that they
+    // wrote. A paused attempt that resumes later removes its own files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -61,19 +61,20 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // A commit may have succeeded although no response arrived, so the files are kept. If it
-    // failed, the next attempt removes them.
+    // The files are kept, because a commit may have succeeded even if no response arrived. If the
+    // commit failed, the next attempt removes the files.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 
-/** Pause between checks whether loads are still running, in milliseconds. */
+/** Pause between checks of whether loads are still running, in milliseconds. */
 const loadsPauseMs = 2_000;
 
 /**
- * Defers an export that must wait for loads. While it is queued, its last error states the reason.
+ * Defers an export that must wait for loads. While the export is queued, its last error states the
+ * reason.
  */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
@@ -161,8 +162,8 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
 }
 
 /**
- * Returns a failure that is not retried. Another attempt would take equally long and delay other
- * exports.
+ * Returns a failure that is not retried, because another attempt would take equally long and delay
+ * other exports.
  */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
@@ -184,7 +185,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Fails an export. Does nothing if it has ended. */
+/** Fails an export. Does nothing if the export has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,
@@ -202,9 +203,8 @@ export async function failExport(
 }
 
 /**
- * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation. For a
- * repeated idempotency key, that is the time of the first call.
- *
+ * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation. If the
+ * idempotency key is repeated, that is the time of the first call.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
@@ -223,8 +223,8 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // If ending the session fails, the worker notices the cancellation within two seconds. If the
-  // worker is paused, the reconciler ends the session.
+  // If the session could not be ended, the worker notices the cancellation within two seconds. If
+  // the worker is paused, the reconciler ends the session.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
@@ -239,7 +239,10 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Reports the end to capabilities, in the transaction that ends the export. See `JobSeam`. */
+/**
+ * Reports to capabilities, in the transaction that ends the export, that it has ended. See
+ * `JobSeam`.
+ */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

@@ -10,23 +10,23 @@ export interface ExportSeam {
 }
 
 /**
- * An option that selects users. An export with several options has the users that all of them
- * select, with the companies and events of these users. Requests, files and the command line have
- * the option, and the ledger and the manifest have its value.
+ * An option that selects users. If an export has several options, it contains the users selected by
+ * all of them, with the companies and events of these users. Requests, files and the command line
+ * contain the option. The ledger and the manifest contain its value.
  */
 export interface ExportOption<Value = unknown> {
   readonly schema: TSchema;
   /** Flag with its argument, such as `--segment <id>`. */
   readonly flag: string;
-  /** Description of the flag in the help of the command line. */
+  /** Description of the flag in the command-line help. */
   readonly description: string;
   /**
-   * Returns the value to store. A later request may have it, too. Adds the problems of a wrong
-   * value, and returns `null`.
+   * Returns the value to store, which a later request may also contain. If the value is invalid,
+   * adds its problems and returns `null`.
    */
   read(given: unknown, problems: Problem[]): Value | null;
-  /** Returns the problems that the value has in this environment, before the export is accepted. */
+  /** Returns problems of the value in this environment, before the export is accepted. */
   findProblems?(db: Database, environmentId: number, value: Value): Promise<readonly Problem[]>;
-  /** Returns the condition on users when the export begins. @throws FinalFailure */
+  /** Returns the condition on users, when the export begins. @throws FinalFailure */
   select(db: Database, scope: SegmentScope, value: Value): Promise<SegmentTest>;
 }

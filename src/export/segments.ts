@@ -1,4 +1,7 @@
-/** The segments that an export names: one whose users it has, and those whose users it excludes. */
+/**
+ * The segments in an export request: one whose users are exported, and those whose users are
+ * excluded.
+ */
 import { Type } from 'typebox';
 import { FinalFailure, type Problem } from '../base/errors.ts';
 import { createGlob } from '../base/glob.ts';

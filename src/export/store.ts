@@ -14,9 +14,9 @@ import { changedBy, type Database, prepared, selectWhere, updateWhere } from '..
 import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
-// Status of an export: queued → processing → completed | failed | cancelled. It has a task until it
-// ends. To avoid deadlocks, every transaction that ends an export deletes the task first and then
-// updates the row.
+// Status of an export: queued → processing → completed | failed | cancelled. An export has a task
+// until it ends. To avoid deadlocks, every transaction that ends an export deletes the task first
+// and then updates the row.
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -52,8 +52,8 @@ export async function insertExport(
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
 /**
- * Begins an export. Returns `null` if it has ended. `wasBegun` is true if earlier attempts may have
- * left files.
+ * Begins an export. Returns `null` if the export has ended. `wasBegun` is true if earlier attempts
+ * may have left files.
  */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
@@ -83,8 +83,8 @@ export interface ExportProgress {
 }
 
 /**
- * Records progress for display. Returns false if another attempt has taken over, or if the export
- * has ended.
+ * Records progress for display. Returns false if another attempt has taken over or the export has
+ * ended.
  */
 export async function recordProgress(
   db: Database,
@@ -144,12 +144,12 @@ export async function completeExport(
     .execute();
 }
 
-/** Fails an export. Returns `null` if it has ended. */
+/** Fails an export. Returns `null` if the export has ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Cancels an export. Returns `null` if it is not in the environment or has ended. */
+/** Cancels an export. Returns `null` if the export is not in the environment or has ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -157,7 +157,7 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Ends an export. Returns it together with the task that it had. */
+/** Ends an export. Returns it together with its former task. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })
@@ -171,7 +171,7 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
 
 /**
  * Finds failed and cancelled exports that may have left files. They ended at least one lease ago,
- * so no worker writes their files any more.
+ * so no worker is writing their files any more.
  */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(prepared(db))
@@ -189,7 +189,10 @@ function withFiles(db: Database) {
     .orderBy('ended_at');
 }
 
-/** Finds exports whose files have expired, after their own retention or else after `days` days. */
+/**
+ * Finds exports whose files have expired: after the export's own retention period or, if it has
+ * none, after `days` days.
+ */
 export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
@@ -198,16 +201,16 @@ export function findExpired(db: Database, days: number, limit: number) {
 }
 
 /**
- * Marks files as removed. They remain in the list, which distinguishes a removed file from a wrong
- * link.
+ * Marks files as removed. They remain listed, so that a removed file can be distinguished from a
+ * wrong link.
  */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
 /**
- * Deletes exports whose files were removed and that ended at least `days` days ago. Returns how
- * many it deleted.
+ * Deletes exports whose files have been removed and that ended at least `days` days ago. Returns
+ * the number of deleted exports.
  */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
@@ -258,7 +261,7 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
 
 /**
  * Returns a page of exports, newest first. `after` is the last job id of the previous page, and
- * `next` that of this page. Both may be `null`.
+ * `next` is the last job id of this page. Both may be `null`.
  */
 export async function pageExports(
   db: Database,
@@ -306,8 +309,8 @@ function selectFiles(db: Database) {
 }
 
 /**
- * Returns the export that a file belongs to, or `null`. Its `file` is `null` if the export has no
- * file of this name.
+ * Returns the export to which a file belongs, or `null`. `file` is `null` if the export has no file
+ * with this name.
  */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
   const row = await selectWhere(db, 'exports', { jobId })

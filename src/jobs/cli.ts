@@ -1,4 +1,4 @@
-/** Commands of jobs: loads, exports and deletions. */
+/** Commands for jobs: loads, exports and deletions. */
 
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { walkPages } from '../base/pages.ts';
@@ -89,7 +89,7 @@ const show = defineCommand({
   },
 });
 
-/** Leaves out kinds that have no records. They would fill the screen with zeros. */
+/** Omits kinds without records, which would fill the screen with zeros. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);

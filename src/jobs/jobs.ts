@@ -39,7 +39,7 @@ interface Context {
   readonly db: Database;
 }
 
-/** Reads a job. @throws InputError `not_found`, also for a job of another environment */
+/** Reads a job. @throws InputError `not_found`, including for a job of another environment */
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load !== undefined) return { kind: 'load', ...load };
@@ -70,10 +70,9 @@ export async function renderJobDetail(
 }
 
 /**
- * Cancels a load or an export, or discards a held load, and returns it. If the idempotency key was
+ * Cancels a load or an export, or discards a held load. Returns the job. If the idempotency key was
  * used before, nothing is cancelled.
- *
- * @throws InputError `job_not_cancellable` (also for a deletion), `idempotency_conflict`
+ * @throws InputError `job_not_cancellable` (including for a deletion), `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
@@ -91,7 +90,7 @@ export async function cancelFoundJob(
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
   const load = await requireLoad(context, environmentId, jobId);
-  // Returns the job as it was cancelled, even if a retry has changed it since.
+  // Returns the job as it was when cancelled, even if a retry has changed it since.
   return { kind: 'load', ...load, status: 'cancelled', endedAt };
 }
 

@@ -14,8 +14,8 @@ import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
 /**
- * The checks open their own connections. They run for all requests together, at most once in
- * `keepMs`. A request waits for them at most `deadlineMs`.
+ * The checks open their own connections. All requests share the checks, which run at most once in
+ * `keepMs`. A request waits for the checks for at most `deadlineMs`.
  */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 

@@ -12,10 +12,13 @@ import type { Overview } from './overview-api.ts';
 const RECOUNTED_LOADS = 200;
 
 /*
- * Running and waiting work of all environments (for `sluice status`) or of one (for its overview).
+ * Running and waiting work of all environments (for `sluice status`) or of a single one (for its
+ * overview).
  */
 
-/** Number of latest jobs of an environment among which failures are counted. Limits the cost. */
+/**
+ * Number of an environment's latest jobs among which failures are counted. This limits the cost.
+ */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
@@ -71,9 +74,10 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Number of records that the ledger lost or counted twice. Compares the records read with their
+ * Number of records that the ledger has lost or counted twice. Compares the records read with their
  * outcomes (all loads), with the records received (completed loads) and with the records of done
- * chunks (latest loads). The last comparison skips validation passes, which mark no chunk as done.
+ * chunks (latest loads). The last comparison skips validation passes, which do not mark any chunk
+ * as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
@@ -127,8 +131,8 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
 }
 
 /**
- * Counts the jobs of each of the last days. Job ids begin with a time, so an index on the ids finds
- * them.
+ * Counts the jobs of each of the last days. Job ids begin with a time, so an index on the ids can
+ * be used.
  */
 function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
@@ -146,7 +150,9 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/** Reads the work of an environment. `withSystem` adds work that belongs to no environment. */
+/**
+ * Reads the work of an environment. `withSystem` adds work that does not belong to any environment.
+ */
 export async function readWork(
   db: Database,
   environmentId: number,

@@ -35,7 +35,7 @@ export interface PrunedEvents {
 }
 
 /**
- * Drops months in which all events have expired, and deletes expired events of other months in
+ * Drops months in which all events have expired, and deletes the expired events of other months in
  * batches. After a crash, the next pruning continues. A failure is recorded for `sluice status`,
  * and the remaining months are still pruned.
  */
@@ -75,7 +75,7 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   if (heldNames.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
-    // The month was not retired: new events that must be kept have arrived.
+    // The month was not retired, because new events that must be kept have arrived.
   }
   const past = heldNames.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;

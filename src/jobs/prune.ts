@@ -21,7 +21,7 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
+ * Removes expired data, for the daily task and for `sluice prune`, which may run at the same time.
  * Returns counts. `tended` contains the counts of capabilities, under their API names.
  */
 export async function prune(context: PruneContext) {
@@ -46,8 +46,8 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 const batchSize = 500;
 
 /**
- * Repeats `batch` until it handles less than a full batch. `batch` returns how many items it
- * handled. More items than one batch may expire in a day.
+ * Repeats `batch` until it handles less than a full batch, because more items than that may expire
+ * in a day. `batch` returns how many items it handled.
  */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
@@ -92,7 +92,7 @@ async function pruneBatch(
   return expired.length;
 }
 
-/** Removes expired exports: their files first, their records later. */
+/** Removes expired exports: first their files, later their records. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
@@ -100,7 +100,7 @@ export async function pruneExports(
   const exports = await inBatches(async () => {
     const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
-      // Removes the whole folder, including any files that a lost attempt left.
+      // Removes the whole folder, including any files left by a lost attempt.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }
@@ -124,7 +124,7 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes files of killed processes and expired uploads. Returns how many it removed. Also
+ * Removes files of killed processes and expired uploads. Returns the number of removed files. Also
  * maintains the log of changes. Two sweeps may run at the same time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
@@ -136,7 +136,7 @@ export async function sweep({ db, files, config, archive }: Context): Promise<nu
   return abandoned + replaced + uploads + temporary;
 }
 
-/** Sweeps immediately and then every half hour. The next sweep retries removals that failed. */
+/** Sweeps immediately and then every half hour. If a removal fails, the next sweep retries it. */
 export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
   return startPoller(sweepMs, async () => {
     try {

@@ -27,6 +27,6 @@ export interface ArchiveSeam {
   tend(context: RetentionContext): Promise<void>;
   /** Stores the events of a retired table, which is dropped afterwards. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
-  /** Removes files that nothing refers to. Returns how many it removed. */
+  /** Removes files that are no longer referenced. Returns the number of removed files. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;
 }

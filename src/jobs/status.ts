@@ -121,7 +121,7 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
 }
 
 /**
- * Reads each disk that this machine writes to, once per disk. Skips an unreadable disk, because a
+ * Reads each disk to which this machine writes, once per disk. Skips an unreadable disk, because a
  * finding already reports it.
  */
 async function readDisks(config: Config): Promise<Disk[]> {
@@ -200,7 +200,7 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // If a setting is wrong, prints the problem and exits with the code for it.
+    // If a setting is invalid, prints the problem and exits with the code for that.
     readSettings(cli, command);
   },
 });

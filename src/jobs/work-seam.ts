@@ -14,13 +14,14 @@ export interface WorkerProcess {
   readonly isOfService: boolean;
 }
 
-/** Kind of task outside the queue. It does not occupy the place of a chunk. */
+/** Kind of task that bypasses the queue, so that it does not occupy the place of a chunk. */
 export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
 
 export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
   /**
-   * Starts watching for due tasks. `wake` reports that a task of a kind outside the queue is due.
+   * Starts watching for due tasks. `wake` reports that a task of a kind that bypasses the queue is
+   * due.
    */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Called after all tasks have ended or been released. */

@@ -24,16 +24,19 @@ export interface Applied {
   readonly changes: DefinitionChanges;
   /**
    * Keys of protected segments that the file would remove. If there are any, nothing is written
-   * unless forced.
+   * unless `force` is set.
    */
   readonly blockedBy: readonly string[];
 }
 
-/** Maximum number of rows per insert, because a statement has at most 65 535 parameters. */
+/**
+ * Maximum number of rows per insert. It is limited because a statement has at most 65 535
+ * parameters.
+ */
 const batchRows = 1_000;
 
 /**
- * Applies the definitions in one transaction. Keeps segments that were created by the API and that
+ * Applies the definitions in one transaction. Keeps segments that were created through the API and
  * are not in `definitions`.
  */
 export function applyDefinitions(
@@ -51,8 +54,8 @@ export function applyDefinitions(
 }
 
 /**
- * Compares the definitions with what is stored, and locks the stored ones until the transaction
- * ends. Without `prune`, items that are not in `definitions` are kept.
+ * Compares the definitions with those stored, and locks the stored definitions until the
+ * transaction ends. Without `prune`, items that are not in `definitions` are kept.
  */
 export async function planDefinitions(
   transaction: Database,
@@ -161,7 +164,7 @@ function compareItems<Item extends Keyed>(stored: readonly Item[], items: readon
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // Compares the stored form. JSON stores -0 as 0.
+    // Compares with the form in which values are stored, because JSON stores -0 as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

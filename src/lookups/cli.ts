@@ -83,7 +83,7 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
   };
 }
 
-/** Lists segments that were created by the API and that the file now defines. */
+/** Lists segments that were created through the API and that the file now defines. */
 function takenOver({ segments }: DefinitionChanges): string[] {
   const changed = segments.changed.filter(
     ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),
@@ -91,7 +91,7 @@ function takenOver({ segments }: DefinitionChanges): string[] {
   return changed.map(({ item }) => item.key);
 }
 
-/** Maximum number of changes that are printed. The table counts all changes. */
+/** Maximum number of changes to print. The table counts all changes. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {

@@ -40,7 +40,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Key of an item, unique in its kind. An item keeps its id as long as it keeps its key. */
+/** Key of an item, unique within its kind. An item keeps its id as long as it keeps its key. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,
@@ -79,7 +79,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // Any object, because `readSegment` checks the language of segment definitions.
+  // Any object is accepted here, because `readSegment` checks the language of segment definitions.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 

@@ -81,7 +81,7 @@ const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup =
 });
 
 /**
- * Lookups except segments, by the last part of their path. Each response is an array in a fixed
+ * All lookups except segments, by the last part of their path. Each response is an array in a fixed
  * order.
  */
 const lookups: Readonly<Record<string, Lookup>> = {

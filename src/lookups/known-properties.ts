@@ -10,7 +10,7 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Maximum number of names that a process remembers. Each takes about 100 bytes. */
+/** Maximum number of names that a process remembers. Each name takes about 100 bytes. */
 const maxRememberedNames = 200_000;
 
 type Names = Readonly<Record<NameKind, KnownNames>>;
@@ -18,7 +18,7 @@ type Names = Readonly<Record<NameKind, KnownNames>>;
 /**
  * Learns names and their types. Remembers stored names, so that known names need no statement.
  * Names are committed before their data and in a separate transaction, so that no chunk waits for
- * the names of another. A name without data is harmless.
+ * the names of another chunk. A name without data is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;
@@ -106,7 +106,7 @@ export class KnownProperties {
     return names;
   }
 
-  /** Forgets the environments that have gone longest without learning a name. */
+  /** Forgets the environments that have not learned a name for the longest time. */
   #forgetSome(except: number): void {
     let remembered = 0;
     for (const names of this.#environments.values()) remembered += sizeOf(names);
@@ -123,7 +123,7 @@ function sizeOf(names: Names): number {
   return Object.values(names).reduce((size, each) => size + each.size, 0);
 }
 
-/** The remembered names of one kind. PostgreSQL may have more names, and wider types. */
+/** The remembered names of one kind. The database may contain more names, and wider types. */
 class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;

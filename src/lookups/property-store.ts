@@ -1,6 +1,6 @@
 /**
- * SQL of `sluice.properties`. The table also contains the names of events, as if they were an
- * entity.
+ * SQL for `sluice.properties`. The table also contains the names of events, as if they were
+ * properties of an entity.
  */
 import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
@@ -20,7 +20,7 @@ export interface TypedName<Type = DataType> {
 
 /**
  * Adds missing names until the list is full, and widens types. Returns the stored names, which may
- * lack names that another session is adding. Unchanged names are not in the insert, because ON
+ * lack names that another session is adding. Unchanged names are not part of the insert, because ON
  * CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(

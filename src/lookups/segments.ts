@@ -1,5 +1,5 @@
 /*
- * Segments that the API and the console manage. They have the same schema as in the definitions
+ * Segments managed through the API and the console. Their schema is the same as in the definitions
  * file.
  */
 import { type Static, Type } from 'typebox';
@@ -60,7 +60,7 @@ export async function requireSegmentItem(
   throw inputError('not_found', 'There is no such segment', `segment_id: ${segmentId}`);
 }
 
-/** Parses the text of a definition. @throws InputError that names the line of each problem */
+/** Parses the text of a definition. @throws InputError that states the line of each problem */
 export function parseDefinition(definition: object | string): unknown {
   if (typeof definition === 'object') return definition;
   const { value, problems } = readDefinitionText(definition);
@@ -147,7 +147,8 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   requireDefinition(definition);
   const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
   if (namesake !== null) {
-    // Lookups show titles. If two segments had the same title, an export could use the wrong one.
+    // Lookups show titles. If two segments had the same title, an export could use the wrong
+    // segment.
     const message = `The segment ${namesake} has this title; choose another`;
     throw inputError('segment_exists', message, 'title');
   }
@@ -165,7 +166,7 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
   return {
     ...item,
     definition: definition as Record<string, unknown>,
-    // This version cannot describe a definition that a newer version stored.
+    // This version cannot describe a definition stored by a newer version.
     words: segment === null ? [] : describeSegment(segment),
   };
 }

@@ -108,8 +108,8 @@ function withoutId({ id: _, ...item }: Numbered): object {
 interface ItemsTable {
   readonly table: string;
   /**
-   * Column by which items are sorted. It is read as `id`. Default: items have no id and are sorted
-   * by key.
+   * Column by which items are sorted. Queries return it as `id`. Default: items have no id and are
+   * sorted by key.
    */
   readonly id?: string;
   readonly columns: readonly string[];
@@ -181,8 +181,8 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
 }
 
 /**
- * Lists defined features and names of tracked events, by key. A feature hides an event of the same
- * name.
+ * Lists defined features and the names of tracked events, by key. A feature hides an event with the
+ * same name.
  */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
@@ -195,7 +195,7 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns those of the names that are tracked events or keys of features. */
+/** Returns the names that belong to tracked events or are keys of features. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

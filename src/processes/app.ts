@@ -1,5 +1,5 @@
 /*
- * The HTTP server. `createApp` combines plugins with the routes of each folder's `http.ts`. It
+ * The HTTP server. `createApp` combines plugins with the routes in each folder's `http.ts`. It
  * guarantees that all refusals have the same form and that every request has an ID. The server
  * never waits for a client that does not read its response.
  */
@@ -85,11 +85,11 @@ const capabilityRoutes = await Promise.all(
 );
 
 const headsCheckMs = 5_000;
-/** Longer than the idle timeout of common load balancers, so that they close connections first. */
+/** Longer than the idle timeout of common load balancers, so that these close connections first. */
 const keepAliveTimeoutMs = 75_000;
 /**
- * Maximum length of a path parameter. It is longer than any id, so a longer value cannot be a known
- * id.
+ * Maximum length of a path parameter. It is longer than any id, so that a longer value cannot be a
+ * known id.
  */
 const maxParamLength = 4_096;
 
@@ -99,12 +99,12 @@ export function createApp(system: System, state: ServerState = { closing: false 
     logger: false,
     genReqId: chooseRequestId,
     trustProxy: system.config.trustProxy,
-    // Receiving a body may take any time as long as bytes arrive.
+    // Receiving a body may take any amount of time, as long as bytes arrive.
     requestTimeout: 0,
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    // Clients often join a base URL that ends with a slash and a path that begins with a slash.
+    // Clients often join a base URL that ends with a slash and a path that begins with one.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
@@ -159,7 +159,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Returns the routes by chapter. In each chapter, those of the core are first. */
+/** Returns the routes by chapter. In each chapter, the core's routes are first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

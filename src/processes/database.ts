@@ -74,7 +74,7 @@ export const psql = defineCommand({
     const { config, commandLog } = readSettings(cli, command);
     await requireData(config);
     const database = await provideForCommand(config, commandLog('psql'));
-    // Ctrl-C reaches all processes of the group. It should end a query of psql, but not this
+    // Ctrl-C reaches all processes of the group. It should end a running psql query, but not this
     // process.
     process.on('SIGINT', () => undefined);
     try {
@@ -86,8 +86,8 @@ export const psql = defineCommand({
 });
 
 /**
- * Runs psql. The password is passed in the environment, because command lines are visible to
- * everybody.
+ * Runs psql. The password is passed as an environment variable, because command lines are visible
+ * to everybody.
  */
 async function runPsql(
   databaseUrl: string,

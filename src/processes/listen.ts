@@ -7,23 +7,22 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Number of connections accepted beyond the limit. With them, monitoring is still served, and other
- * clients get the reason for their refusal.
+ * Number of connections accepted beyond the limit, so that monitoring is still served and other
+ * clients learn why they are refused.
  */
 const reserve = 32;
 
 /**
- * Tracks connections. When a server stops, Node does not close connections that never had a
+ * Tracks connections. When a server stops, Node does not close connections that have never had a
  * request, and would wait for them.
- *
  * If `most` connections are open, a new one replaces the one that has waited longest for a request.
- * If all of them have requests in progress, a few new ones are accepted and their requests are
- * refused.
+ * If all of them have requests in progress, a few new connections are accepted and the requests on
+ * these are refused.
  */
 class Connections {
   readonly #most: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
-  /** Connections without a request. The one that has been idle longest is first. */
+  /** Connections without a request, of which the one that has been idle longest is first. */
   readonly #idle = new Set<Socket>();
   readonly #beyond = new Set<Socket>();
   #isLeaving = false;
@@ -33,8 +32,8 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All responses share one function. A closure for each response would be most of the cost per
-    // request.
+    // All responses share one function. A separate closure for each response would be most of the
+    // cost per request.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
@@ -55,7 +54,8 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
-    // Many requests may wait on a connection, and each of them listens for its end (`onceClosed`).
+    // Many requests may wait on a connection, and each of them listens for the end of the
+    // connection (`onceClosed`).
     socket.setMaxListeners(0);
   }
 
@@ -92,8 +92,8 @@ class Connections {
   }
 
   /**
-   * Makes each current and later response the last one on its connection, and announces that, so
-   * that clients reconnect to another server.
+   * Makes each current and later response the last one on its connection, and announces this in the
+   * response, so that clients reconnect to another server.
    */
   leave(): void {
     this.#isLeaving = true;
@@ -101,8 +101,8 @@ class Connections {
   }
 
   /**
-   * Closes connections without a request, now and whenever one becomes idle. The other connections
-   * close after their response, which announces that.
+   * Closes connections without a request, both now and when they become idle. All other connections
+   * are closed after their response, which announces this.
    */
   closeIdle(): void {
     this.#isStopping = true;
@@ -111,8 +111,8 @@ class Connections {
   }
 
   /**
-   * Closes a connection after its pending responses. Returns false if no response is pending, or if
-   * a request has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if no response is pending or a
+   * request has not fully arrived.
    */
   endWithAnswers(socket: Socket): boolean {
     const pending = [...(this.#open.get(socket) ?? [])];
@@ -151,8 +151,8 @@ export interface HttpServer {
 
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
-  // Loaded here, because loading all routes and schemas takes a while and only commands that serve
-  // need them.
+  // Imported here, because loading all routes and schemas takes a while and only commands that
+  // serve requests need them.
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
@@ -200,7 +200,7 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const binding = app.server.address();
   if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
-  // An address that means all interfaces cannot be called.
+  // An address that means all interfaces cannot be called, so `localhost` replaces it.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

@@ -30,8 +30,8 @@ import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
 /**
- * Time after which an export fails, because its snapshot prevents the clean-up of the whole
- * database.
+ * Time after which an export fails. It is limited because the export's snapshot prevents the
+ * clean-up of the whole database.
  */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
@@ -159,16 +159,18 @@ async function endPool(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Maximum number of small loads that a process merges at a time, each with one connection. Workers
- * merge the other loads.
+ * Maximum number of small loads that a process merges at a time, each on one connection. Workers
+ * merge all other loads.
  */
 const atATime = 2;
-/** Share of the shutdown time in which small loads may end. Loads that take longer are released. */
+/**
+ * Share of the shutdown time during which small loads may end. Loads that take longer are released.
+ */
 const stopShare = 0.1;
 
 /**
- * Returns the same system, but with small loads merged in the process that accepts them if it is
- * their turn. Closing the system stops them.
+ * Returns the same system, except that small loads are merged in the process that accepts them if
+ * it is their turn. Closing the system stops them.
  */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);

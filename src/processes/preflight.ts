@@ -1,4 +1,4 @@
-/** Checks that run before a service starts: its address, the database, Redis, the storage. */
+/** Checks that run before a service starts: its address, the database, Redis and the storage. */
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -18,8 +18,8 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Checks the address. If another sluice runs on the same data, does nothing, because opening the
- * data gives a better message.
+ * Checks the address. If another sluice process uses the same data, does nothing, because opening
+ * the data gives a better message.
  * @throws CommandFailed if the address cannot be used
  */
 export async function checkAddress(
@@ -67,8 +67,8 @@ export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, 
 }
 
 /**
- * Warns of a wrong bucket at the start instead of at the first upload. A service starts anyway, but
- * is not ready until the fault is corrected.
+ * Warns of a wrong bucket at the start instead of at the first upload. The service starts anyway,
+ * but is not ready until the bucket is corrected.
  */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;
@@ -89,8 +89,8 @@ interface Waiting {
 }
 
 /**
- * Waits until the database responds. Returns DATABASE_URL. If that is not set, returns the URL of
- * the embedded server that another process runs.
+ * Waits until the database responds. Returns DATABASE_URL. If DATABASE_URL is not set, returns the
+ * URL of the embedded server run by another process.
  */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
@@ -107,7 +107,7 @@ export function awaitDatabase(
 }
 
 /**
- * While the database is unavailable, retries `work` for as long as `awaitDatabase` waits.
+ * Retries `work` while the database is unavailable, for as long as `awaitDatabase` would wait.
  * @throws the last error after that time, any other error immediately, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
@@ -150,10 +150,11 @@ async function connect(url: string): Promise<string> {
     await client.query('select 1');
     return url;
   } catch (error) {
-    // Waiting does not help against a wrong password, user or name, or an untrusted certificate.
+    // Waiting does not help if the password, user or database name is wrong, or if a certificate is
+    // not trusted.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
-    // If a server or pooler refuses the connection, its error contains the reason.
+    // If a server or pooler refuses the connection, its error states the reason.
     const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     throw new CommandFailed(
       `The database at ${hostname}:${port || '5432'} does not answer${reason}. Is it running?`,

@@ -36,7 +36,7 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe may still be in progress. Once it is written, the process exits even if
+  // Output to a pipe may still be in progress. Once it has been written, the process exits even if
   // handles are open.
   process.stdout.write('', () => process.exit(exitCode));
 }
@@ -52,8 +52,8 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Adds variables of `.env` to the environment unless they are already set. Returns the names of the
- * added ones.
+ * Adds the variables in `.env` to the environment unless they are already set. Returns the names of
+ * the added variables.
  * @throws UsageError if the file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
@@ -79,8 +79,8 @@ const definitionSections = () => Promise.all(capabilities.flatMap((each) => each
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
 /**
- * Commands in the order in which the help shows them. Each is loaded on demand, because loading all
- * of them takes half a second of processor time.
+ * Commands in the order in which the help lists them. Each command is loaded on demand, because
+ * loading all of them takes half a second of processor time.
  */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
@@ -114,8 +114,8 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 ];
 
 /**
- * Creates the `sluice` command with those subcommands that are in `words`. If there are none (help,
- * a mistake), adds all subcommands.
+ * Creates the `sluice` command with the subcommands that occur in `words`. If none occur (help, a
+ * mistake), adds all subcommands.
  */
 export async function createProgram(
   caller: Pick<Cli, 'processEnv' | 'fromDotEnv' | 'terminal' | 'entry'>,
@@ -145,7 +145,7 @@ export async function createProgram(
     .configureHelp({
       showGlobalOptions: true,
       sortSubcommands: false,
-      // Descriptions wrap at the width of the terminal, and not at the line breaks of the source.
+      // Descriptions wrap at the width of the terminal, not at the line breaks in the source.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
         defaultHelp.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),

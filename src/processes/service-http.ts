@@ -59,8 +59,8 @@ const consoleHeaders = {
 } as const;
 
 /**
- * Serves the files of the console and its page. All paths under the console return the same page.
- * The API document omits these routes.
+ * Serves the console's files and page. All paths under the console return the same page. The API
+ * document omits these routes.
  */
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
@@ -69,8 +69,8 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // Also served under overload, because the operator then needs the console. The files are in
-    // memory and the same for everybody.
+    // Also served under overload, because that is when the operator needs the console. The files
+    // are in memory and the same for everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {
@@ -179,7 +179,7 @@ const showMetrics = route({
     content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
-  // This route uses a different authentication scheme than all other routes.
+  // This route uses a different authentication scheme from all other routes.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
   handle: async ({ system: { metrics }, prepared: mayRead, request, reply }) => {

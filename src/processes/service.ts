@@ -51,7 +51,7 @@ export interface HttpService {
  * small loads.
  */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  // Two fifths of the connections are for reads. The others accept and commit work.
+  // Two fifths of the connections are for reads. The other connections accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   return openSystem({
     config,
@@ -87,7 +87,7 @@ export async function openHttpService(system: System): Promise<HttpService> {
 
 /**
  * Prints a sentence on standard output, at any LOG_LEVEL. If standard output is not a terminal,
- * prints a JSON line like those of the log.
+ * prints a JSON line in the format of the log.
  */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
@@ -101,8 +101,8 @@ async function writeKey(path: string, key: string): Promise<void> {
 }
 
 /**
- * Shows the key on a terminal. Other outputs may be stored where more people can read them, so the
- * key is then written to a file in DATA_DIR.
+ * Shows the key if the output is a terminal. Any other output may be stored where more people can
+ * read it. In that case, the key is written to a file in DATA_DIR instead.
  */
 export async function handOverKey(
   terminal: Terminal,
@@ -129,7 +129,7 @@ export async function handOverKey(
 }
 
 /**
- * Returns the URL of the console with a link that signs in once. Show it only on a terminal, and
+ * Returns the URL of the console with a one-time sign-in link. Show it only on a terminal, and
  * never in a log.
  */
 export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: string): Promise<string> {
@@ -138,8 +138,8 @@ export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: stri
 }
 
 /**
- * Prints the URL of the console. On a terminal, the URL also signs in, because the user who starts
- * the service may see all its data.
+ * Prints the URL of the console. On a terminal, the URL also signs in its user, because a person
+ * who starts the service may see all its data.
  */
 export async function announceConsole(
   terminal: Terminal,
@@ -240,8 +240,8 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
 }
 
 /**
- * Returns the phases of a shutdown: the parts that accept work first, those that the others need
- * last.
+ * Returns the phases of a shutdown: first the parts that accept work, last those that other parts
+ * need.
  */
 function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
@@ -253,7 +253,7 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // If the database is late, it still stops, because it has already received its signal.
+    // Even if this phase is late, the database stops, because it has already received its signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

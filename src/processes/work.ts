@@ -21,14 +21,14 @@ import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * A worker is ended if its event loop makes no progress for this time. It is longer than a lease,
- * so that other workers then own the worker's tasks.
+ * If a worker's event loop makes no progress for this time, the worker is ended. The time is longer
+ * than a lease, so that other workers then own the worker's tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`.
- * Fault tests change that time.
+ * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`,
+ * which fault tests change.
  */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
@@ -60,7 +60,7 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  // Ctrl-C in a terminal reaches all processes of the group. A worker with a parent ignores it,
+  // In a terminal, Ctrl-C reaches all processes of the group. A worker with a parent ignores it,
   // because the parent stops its workers.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
@@ -98,8 +98,8 @@ async function runWorker(
 }
 
 /**
- * Runs one task, such as `chunk:17`, in a process of its own, so that no other work is harmed if
- * the process ends. Releases the task if the process must stop.
+ * Runs one task, such as `chunk:17`, in a separate process, so that no other work is harmed if that
+ * process ends. Releases the task if the process must stop.
  */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();

@@ -8,7 +8,7 @@ import { instantText } from '../postgres/columns.ts';
 import { type Database, findValue, rowsOf } from '../postgres/database.ts';
 import type { ChangeMaker, ProfileChange } from './api.ts';
 
-/** Maximum bytes of stored images on a page. Only the first image may exceed it. */
+/** Maximum size of the stored images on a page. Only the first image may exceed the limit. */
 const MAX_HISTORY_BYTES = 8 * MiB;
 
 /*
@@ -22,7 +22,7 @@ export interface ProfileKey {
   readonly id: string;
 }
 
-/** SQL of the author of a change `c`. Includes the load if its record still exists. */
+/** SQL for the author of a change `c`. Includes the load if its record still exists. */
 const madeBy = sql<ChangeMaker>`case
   when c.load_id is not null then 'load'
   when c.is_operator then 'operator'
@@ -44,8 +44,8 @@ export interface HistoryPage {
 
 /**
  * Reads the changes of a profile that precede `after`, newest first. Limits the bytes of stored
- * images, to bound the work of unpacking, and the bytes of JSON. The first image is always on the
- * page.
+ * images, to bound the work of unpacking them, and the bytes of JSON. The first image is always on
+ * the page.
  */
 export async function readHistory(
   db: Database,
@@ -94,7 +94,7 @@ export async function readHistory(
   return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
 }
 
-/** Returns the time since which changes are logged, or `null` if they are not logged. */
+/** Returns the time since which changes have been logged. `null` if changes are not logged. */
 export function readChangesKeptSince(db: Database): Promise<string | null> {
   const since = instantText(sql`complete_since_at`);
   return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;

@@ -102,8 +102,8 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are paths that look like the path of a profile but accept only POST. A GET of such a
- * path returns the profile with that ID, if one exists.
+ * `postPaths` are paths that look like a profile's path but accept only POST. A GET request for
+ * such a path returns the profile with that ID, if there is one.
  */
 const texts = {
   users: {
@@ -166,7 +166,7 @@ const list = (entity: Entity): Route =>
     },
   });
 
-/** Returns the key of the profile that the path names. */
+/** Returns the key of the profile specified by the path. */
 function profileOf(
   entity: Entity,
   { environment, params }: Pick<Call, 'environment'> & { readonly params: object },
@@ -227,7 +227,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-/** Returns true if the profile is stored, or if a user without a profile has events. */
+/** Returns true if the profile is stored or if a user without a profile has events. */
 async function isKnown(system: System, entity: Entity, environment: number, id: string): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;

@@ -25,12 +25,12 @@ import {
   readProfiles,
 } from './store.ts';
 
-/** Time limit for a page of a search that has no index. */
+/** Time limit for a page of a search that no index supports. */
 const SEARCH_BUDGET_MS = 250;
 
 /**
  * Number of profiles that the first statement of a search reads. Later statements read as many as
- * take about `searchStatementMs`.
+ * can be read in about `searchStatementMs`.
  */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
@@ -39,7 +39,7 @@ const searchStatementMs = 50;
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
   readonly idPrefix?: string | null;
-  /** Part of the id, of a name or of an e-mail address. */
+  /** Part of the id, the name or the e-mail address. */
   readonly search?: string | null;
   readonly companyId: string | null;
   /** Selects only profiles that were last written by this load. */

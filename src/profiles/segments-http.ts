@@ -108,7 +108,7 @@ const remove = route({
   },
 });
 
-/** Counts when it is this caller's turn. Stops if the caller disconnects. */
+/** Waits for this caller's turn, then counts. Stops if the caller disconnects. */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,

@@ -1,4 +1,4 @@
-/** Members of segments. Only events that are still in the database are counted. */
+/** Members of segments. Only events that are still in the database count. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../base/errors.ts';
@@ -31,7 +31,7 @@ interface PreviewOptions {
 }
 
 /**
- * Counts the users of a segment, and lists the first of them. Stops if the signal is aborted.
+ * Counts a segment's users, and lists the first of them. Stops if the signal is aborted.
  * @throws TookTooLong
  */
 export async function previewSegment(
@@ -52,7 +52,7 @@ export async function previewSegment(
   }
 }
 
-/** @throws InputError `unknown_segment`, also if a newer version stored the definition */
+/** @throws InputError `unknown_segment`, including when a newer version stored the definition */
 export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
   const item = await findSegmentItem(db, environmentId, { segmentId: id });
   const segment = item && readSegment(item.definition).segment;

@@ -11,7 +11,7 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
-/** SQL of the name of a user's company. */
+/** SQL for the name of a user's company. */
 const companyName = (environmentId: number) => sql`
   (
     select nullif(metadata ->> 'name', '')
@@ -19,7 +19,7 @@ const companyName = (environmentId: number) => sql`
     where environment_id = ${environmentId} and company_id = stored.company_id
   ) as company_name`;
 
-/** Sorts the rows of `profiles` and then renders them as JSON. */
+/** Sorts the rows of `profiles`, then renders them as JSON. */
 function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -69,7 +69,7 @@ export interface KeyRange {
 
 export interface PageSize {
   readonly rows: number;
-  /** Maximum bytes of JSON. Only the last row may exceed it. */
+  /** Maximum bytes of JSON. Only the last row may exceed the limit. */
   readonly bytes: number;
 }
 
@@ -110,7 +110,8 @@ export async function readProfiles(
 }
 
 /**
- * Reads the last id of the next `rows` profiles from the index. `null` if there are fewer profiles.
+ * Finds in the index the last id among the next `rows` profiles. `null` if there are fewer
+ * profiles.
  */
 export function findRangeEnd(
   db: Database,
@@ -131,7 +132,8 @@ export function findRangeEnd(
 }
 
 /**
- * Condition on ids. They are sorted by bytes (collation C), so the primary key also finds a prefix.
+ * Condition on ids. They are sorted by bytes (collation C), so the primary key can also be searched
+ * by prefix.
  */
 function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
   const conditions = [
@@ -142,14 +144,17 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** Condition that the id or a naming property contains the text. Ignores case. */
+/**
+ * Condition that the id or a property that gives the profile its name contains the text. Ignores
+ * case.
+ */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
-  // ILIKE takes more than twice as long, because it converts the pattern to lower case for each
-  // row.
+  // ILIKE would take more than twice as long, because it converts the pattern to lower case for
+  // each row.
   return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
 }
 

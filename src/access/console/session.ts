@@ -1,7 +1,4 @@
-/*
- * Starts and ends the session that `src/console/client/lib/api.ts` contains, and chooses its
- * environment.
- */
+/* Starts and ends the session in `src/console/client/lib/api.ts`, and chooses its environment. */
 import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
 import type { Caller } from '../api.ts';
@@ -23,8 +20,8 @@ let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
 if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
 
 /**
- * Reads the session. If the address has a one-time link, first signs in with that link. @throws
- * ApiError
+ * Reads the session. If the address contains a one-time link, first signs in with that link.
+ * @throws ApiError
  */
 export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
@@ -62,7 +59,7 @@ export async function signOut(): Promise<void> {
 }
 
 /**
- * Chooses another environment. Then reloads the page, which still shows the previous environment.
+ * Chooses another environment, then reloads the page, which still shows the previous environment.
  */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });

@@ -8,7 +8,7 @@ import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
 import { isLinkSpent, resumeSession, signIn } from './session.ts';
 
-/** How long the page waits for a response before it reports that it is waiting. */
+/** Time that the page waits for a response before reporting that it is waiting. */
 const lateMs = 8_000;
 /** Pause between two requests while the service does not respond. */
 const retryMs = 5_000;

@@ -15,7 +15,8 @@ import type { DeletionPreview } from '../api.ts';
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
 /**
- * A button that deletes a profile. Its dialog first shows how much data the service has counted.
+ * A button that deletes a profile. Its dialog first shows how much data would be removed, as
+ * counted by the service.
  */
 export function Deletion(who: Who): VNode {
   return (
@@ -57,7 +58,7 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
   );
 }
 
-/** Describes the removals in a sentence. */
+/** Describes in a sentence what would be removed. */
 function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing is stored under this id.';
   const atLeast = of.is_complete ? '' : 'at least ';

@@ -32,7 +32,10 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** Form of an export. Its fields are in the page address, so they survive a reload of the page. */
+/**
+ * Form for an export. Its fields are stored in the page address, so they survive a reload of the
+ * page.
+ */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -85,7 +88,7 @@ const filters: readonly Filter[] = [
   listFilter('Leave out', 'exclusions', 'user:test-*, event:heartbeat'),
 ];
 
-/** Shows a line for each filter that was added or has a value. */
+/** Shows a line for each filter that has been added or has a value. */
 function Filters(part: Part): VNode {
   const [added, setAdded] = useState<readonly string[]>([]);
   const isShown = ({ label, fields }: Filter): boolean =>
@@ -154,7 +157,7 @@ function Events(part: Part): VNode {
   );
 }
 
-/** Shows earlier exports to choose from. The new export then contains only later changes. */
+/** Shows earlier exports. If one is chosen, the new export contains only later changes. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
   const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
@@ -184,7 +187,7 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/** Shows options. The first one is the default, which is left out of the address. */
+/** Shows options. The first option is the default, which is omitted from the address. */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -243,7 +246,10 @@ function Layout(part: Part): VNode {
   );
 }
 
-/** Maximum number of properties in the list. The field "Leave out" is for all others. */
+/**
+ * Maximum number of properties in the list. Further properties can be entered in the field "Leave
+ * out".
+ */
 const mostColumns = 200;
 
 type Lookup = readonly { readonly key: string; readonly is_auto_property: boolean }[];
@@ -252,7 +258,7 @@ function Columns({ wish, onChange }: Part): VNode {
   const users = useApi<Lookup>(words.users.properties);
   const companies = useApi<Lookup>(words.companies.properties);
   const properties = [...(users.data ?? []), ...(companies.data ?? [])];
-  // A name with a comma or a line break cannot be an item of a list of terms.
+  // A name that contains a comma or a line break cannot be an item in a list of terms.
   const selectable = properties.filter(
     ({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key),
   );

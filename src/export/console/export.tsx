@@ -149,7 +149,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Returns the cells of each row by column. A row that was shortened becomes a single cell. */
+/** Returns each row's cells by column. A row that was truncated becomes a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {
@@ -163,7 +163,7 @@ function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   });
 }
 
-/** Returns the cells of a CSV line in the form that exports write. */
+/** Returns the cells of a CSV line written by an export. */
 function csvCells(line: string): readonly string[] {
   const cells = `,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"?|([^,]*))/g);
   return [...cells].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);

@@ -1,4 +1,4 @@
-/* Converts an export request from its form, or from the parameters in the ledger. */
+/* Converts a form, or the parameters in the ledger, to an export request. */
 
 import { parts } from 'sluice:capabilities';
 import { plural } from '../../console/client/lib/format.ts';
@@ -37,7 +37,7 @@ export const exportFields: readonly string[] = [...coreFields, ...optionFields];
 
 export type CoreField = (typeof coreFields)[number];
 
-/** Value of each field. A missing field is ''. */
+/** Value of each field. A missing field has the value ''. */
 export type ExportWish = Readonly<Record<CoreField, string> & Partial<Record<string, string>>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean | object>>;
 
@@ -49,7 +49,7 @@ export function listOf(text: string): readonly string[] {
     .filter((item) => item !== '');
 }
 
-/** Returns the request body. Leaves out empty fields. */
+/** Returns the request body, without empty fields. */
 export function bodyOf(wish: ExportWish): Body {
   const excluded = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
   const fields = {
@@ -74,7 +74,7 @@ export function bodyOf(wish: ExportWish): Body {
   };
 }
 
-/** Returns the number of rows in a preview as text, and marks it if it is an estimate. */
+/** Returns the number of rows in a preview as text, and marks the number if it is an estimate. */
 export function rowsText(
   { rows, is_exact: isExact }: Pick<ExportPreview, 'rows' | 'is_exact'>,
   one = 'row',

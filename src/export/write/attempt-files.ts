@@ -6,12 +6,12 @@ import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** Number of bytes that one thread packs at a time. */
+/** Number of bytes that a thread compresses at a time. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
 /** Maximum number of blocks in memory. */
 const MAX_GZIP_BLOCKS = 4;
 
-/** Files of one attempt. Either all of them remain, or `discard` removes all. */
+/** Files of one attempt. Either all of them remain, or `discard` removes all of them. */
 export class AttemptFiles {
   readonly #store: FileStore;
   readonly #open = new Set<StoredFileWriter>();
@@ -25,7 +25,9 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  /** Creates a file that is to be split at `splitBytes`. Packed blocks are at most that long. */
+  /**
+   * Creates a file that is to be split at `splitBytes`. Compressed blocks are at most that long.
+   */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -62,9 +64,12 @@ interface StoredFile {
   readonly sha256: string;
 }
 
-/** Writes one file and hashes the stored bytes. Packs the bytes first if the file is compressed. */
+/**
+ * Writes one file and hashes the stored bytes. If the file is compressed, compresses the bytes
+ * first.
+ */
 export class StoredFileWriter {
-  /** Number of bytes stored so far. Excludes bytes that are still being packed. */
+  /** Number of bytes stored so far, without bytes that are still being compressed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -104,11 +109,11 @@ export class StoredFileWriter {
 const deflate = promisify(deflateRaw);
 
 /**
- * Compression level. It is low because an export is read only once or twice, and because
- * compression competes with the database for CPU time.
+ * Compression level. It is low, because an export is read only once or twice and compression
+ * competes with the database for CPU time.
  */
 const level = 2;
-/** Initial memory for a packed block, in bytes. It can grow. */
+/** Initial memory for a compressed block, in bytes. It can grow. */
 const packedBytes = 64 * 1024;
 /** Size of the deflate window, in bytes. */
 const windowBytes = 32 * 1024;
@@ -118,9 +123,9 @@ const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
 const end = Buffer.from([0x03, 0x00]);
 
 /**
- * Packs a file on several threads. Each block uses the end of the previous block as its dictionary
- * and ends at a byte boundary. The file is therefore a single gzip member. Some readers stop after
- * the first member.
+ * Compresses a file on several threads. Each block uses the end of the previous block as its
+ * dictionary and ends at a byte boundary. Therefore, the file is a single gzip member, as some
+ * readers stop after the first member.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -133,14 +138,14 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /** `store` receives the packed bytes in file order, in one call at a time. */
+  /** `store` receives the compressed bytes in file order, in one call at a time. */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;
     this.#block = Buffer.allocUnsafeSlow(blockBytes);
   }
 
-  /** Copies the bytes. Resolves when more may be written. Only one call may be pending. */
+  /** Copies the bytes. Resolves when more bytes may be written. Only one call may be pending. */
   async write(bytes: Uint8Array): Promise<void> {
     let at = 0;
     while (at < bytes.length) {
@@ -162,7 +167,7 @@ export class GzipBlocks {
     await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
   }
 
-  /** Resolves when no thread is packing a block any more. */
+  /** Resolves when no thread is compressing a block any more. */
   async discard(): Promise<void> {
     await Promise.allSettled(this.#packing.map(({ packed }) => packed));
   }
@@ -186,12 +191,12 @@ export class GzipBlocks {
     // The promise is awaited in file order, possibly long after it rejects.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
-    // zlib copies the dictionary, so this memory may be reused.
+    // zlib copies the dictionary, so its memory may be reused.
     this.#before = block.subarray(-windowBytes);
     this.#filled = 0;
   }
 
-  /** Stores the first block in the queue. Returns its memory for reuse. */
+  /** Stores the first block in the queue. Returns the memory of the block for reuse. */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

@@ -4,9 +4,9 @@ import type { RowBlock, RowText } from './rows.ts';
 const LF = 0x0a;
 
 /**
- * Hashes the rows of a dataset as text, except the two times at the end of each profile row. If the
- * content is loaded into an empty environment and exported again, the hash is the same. NDJSON and
- * Parquet also have the same hash.
+ * Hashes the rows of a dataset as text, without the two times at the end of each profile row. If
+ * the content is loaded into an empty environment and exported again, the hash is the same. NDJSON
+ * and Parquet files with the same content have the same hash.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
@@ -35,8 +35,8 @@ export class ContentHash {
   }
 
   /**
-   * Copies the rows into one buffer. Hashing each row separately would cost more than hashing the
-   * bytes.
+   * Copies the rows into one buffer, because hashing each row separately would cost more than
+   * copying.
    */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);

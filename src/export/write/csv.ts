@@ -19,7 +19,7 @@ import { Gathered, type RowBlock, separator } from './rows.ts';
 interface Column {
   readonly heading: string;
   /**
-   * Expression that returns a string. It never returns null, because a null would not be written as
+   * Expression that returns a string. It never returns null, because null would not be written as
    * an empty cell.
    */
   readonly value: RawBuilder<unknown>;
@@ -83,7 +83,7 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Selects cells in a form that spreadsheets do not treat as formulas. `offset 0` prevents
+ * Selects cells in a form that spreadsheet programs do not treat as formulas. `offset 0` prevents
  * PostgreSQL from computing a cell each time it is used.
  */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
@@ -107,7 +107,7 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** Maximum number of columns. A PostgreSQL result is limited to 1664. */
+/** Maximum number of columns. PostgreSQL limits the columns of a result to 1664. */
 const maxColumns = 1500;
 /** Maximum size of a header. A load accepts at most 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
@@ -135,8 +135,8 @@ async function listPropertyColumns(
 }
 
 /**
- * Returns whether a property in metadata has the name of an automatic property. Only the automatic
- * property gets a column then.
+ * Returns whether a property in metadata has the name of an automatic property. In that case, only
+ * the automatic property gets a column.
  */
 function anyHas(
   db: Database,
@@ -177,7 +177,7 @@ const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
 /**
  * Returns `defuse` as an SQL expression. It tests the code of the first character, which is much
- * faster than a regular expression.
+ * faster than using a regular expression.
  */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
@@ -196,7 +196,10 @@ export function streamCsvHeader(request: ExportRequest): Buffer {
   return Buffer.from(`${exportHeader(names, request.escapeFormulas)}\n`);
 }
 
-/** Writes rows as PostgreSQL writes CSV. Metadata is one cell that contains JSON. */
+/**
+ * Writes rows in the same way as PostgreSQL writes CSV. Metadata is a single cell that contains
+ * JSON.
+ */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);
   const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;

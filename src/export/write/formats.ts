@@ -26,17 +26,17 @@ interface SinkOptions {
 
 export interface FormatWriter {
   /**
-   * Format in which COPY sends the rows of a dataset. Its rows must end at the same bytes as rows
-   * of `text`.
+   * Format in which COPY sends the rows of a dataset. Its rows must end at the same bytes as the
+   * rows of `text`.
    */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
   /**
-   * Returns a function that converts values to text. It is used if `copied` is `values`, and for
-   * every stream.
+   * Returns a function that converts values to text. The function is used if `copied` is `values`,
+   * and for every stream.
    */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
-  /** Returns the header that every file of a stream begins with. */
+  /** Returns the header with which every file of a stream begins. */
   streamHeader(request: ExportRequest): Buffer;
   /** Format of the text in which rows are counted and hashed. */
   readonly text: RowText;
@@ -58,7 +58,8 @@ const csv: FormatWriter = {
 };
 
 /**
- * Formats that are made from separate values. Their text is NDJSON, so they share one content hash.
+ * Formats that are created from separate values. Their text is NDJSON, so all of them have the same
+ * content hash.
  */
 const valueFormat = {
   copied: 'values',

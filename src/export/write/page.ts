@@ -17,8 +17,8 @@ import {
 } from '../filter.ts';
 
 // Selects the stored rows of a dataset in key order. The exported columns are computed outside
-// (`from (…) page`), so any sort handles only short rows. The outer select repeats the order, which
-// costs nothing, because PostgreSQL guarantees only the outermost order.
+// (`from (…) page`), so that a sort only has to handle short rows. The outer select repeats the
+// order at no cost, because PostgreSQL guarantees only the outermost order.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
@@ -90,7 +90,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Selects removed companies that users still refer to. In a copy, the row of such a user would
+ * Selects removed companies to which users still refer. In a copy, the row of such a user would
  * create the company again.
  */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
@@ -163,8 +163,8 @@ export function pageTime(column: string): RawBuilder<string> {
 }
 
 // COPY sends one line per row, with U+0002 between the values. No value can contain U+0002. NDJSON
-// and Parquet files are made from these values, because PostgreSQL needs a third more time to write
-// JSON.
+// and Parquet files are created from these values, because PostgreSQL needs a third more time to
+// write JSON.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
@@ -196,8 +196,7 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // The row of a removed profile omits company_id. For a user without a company, company_id is
-  // null.
+  // The row of a removed profile has no company_id. If a user has no company, company_id is null.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)

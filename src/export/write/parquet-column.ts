@@ -8,8 +8,8 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-// Encodes a column while its values arrive. The library hyparquet-writer writes the pages. Its own
-// encoder would copy each value.
+// Encodes a column while its values arrive. The library hyparquet-writer writes the pages. The
+// encoder of that library would copy each value.
 
 export class ParquetColumn {
   readonly name: string;
@@ -29,8 +29,8 @@ export class ParquetColumn {
   }
 
   /**
-   * Adds a value in the form that COPY sent. No bytes mean null, because an empty string has
-   * quotes.
+   * Adds a value in the form in which COPY sent it. An empty range means null, because an empty
+   * string has quotes.
    */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
@@ -41,8 +41,7 @@ export class ParquetColumn {
   }
 
   /**
-   * Writes the column chunk and clears it. `onText` is called at least once for each distinct
-   * string.
+   * Writes the column chunk and clears it. Calls `onText` at least once for each distinct string.
    */
   write(
     writer: ByteWriter,
@@ -67,7 +66,7 @@ export class ParquetColumn {
       total_compressed_size: BigInt(writer.offset - offset),
       data_page_offset: BigInt(dataOffset),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
-      // Minimum and maximum of JSON text are useless to readers.
+      // The minimum and maximum of JSON text are useless to readers.
       ...(this.#column.kind === 'json' ? {} : { statistics }),
     };
     this.#store.clear();
@@ -104,7 +103,7 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Writes a page, whose levels are not packed. Returns the size before packing. */
+/** Writes a page, whose levels are not compressed. Returns the size before compression. */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

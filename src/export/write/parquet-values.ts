@@ -1,7 +1,7 @@
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/** Plain values, or a dictionary and an index for each value. */
+/** Plain values, or a dictionary and an index into it for each value. */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
@@ -12,7 +12,7 @@ export interface Values {
 /** Collects the non-null values of a column in a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Returns the values. They are valid until `clear` is called. */
+  /** Returns the values, which are valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }
@@ -88,7 +88,7 @@ class Booleans implements ValueStore {
 const lengthBytes = 4;
 /** Number of values after which the store decides whether to keep its dictionary. */
 const trialValues = 250;
-/** Maximum number of slots to try. Limits the cost of values that were chosen to collide. */
+/** Maximum number of slots to try. It limits the cost of values that were chosen to collide. */
 const maxProbes = 32;
 
 /**
@@ -160,8 +160,8 @@ class Texts implements ValueStore {
   }
 
   /**
-   * Returns the index of a string, and adds the string if it is new. Returns `null` if all slots
-   * that may contain it are occupied by other strings.
+   * Returns the index of a string, adding the string if it is new. Returns `null` if all slots that
+   * may contain the string are occupied by other strings.
    */
   #find(bytes: Uint8Array, start: number, end: number): number | null {
     const hash = hashOf(bytes, start, end);

@@ -93,8 +93,8 @@ export class ParquetFile {
   }
 
   /**
-   * Copies a row group of another file. The first columns of that file must equal the columns of
-   * this one.
+   * Copies a row group from another file. The first columns of that file must be the same as those
+   * of this file.
    */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
@@ -153,7 +153,9 @@ export class ParquetFile {
     };
   }
 
-  /** Stores the contents of the buffer and clears it. Offsets in the file continue to grow. */
+  /**
+   * Stores the contents of the buffer and clears the buffer. Offsets in the file continue to grow.
+   */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -162,8 +164,8 @@ export class ParquetFile {
 }
 
 /**
- * Returns the text of a property value for a column of this type. Empty if the value has another
- * type.
+ * Returns the text of a property value for a column of this type. Empty if the value has a
+ * different type.
  */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
@@ -181,7 +183,7 @@ function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Returns the schema of a column. Other query engines find columns by their field id. */
+/** Returns the schema of a column. Query engines find columns by their field id. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };

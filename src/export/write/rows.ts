@@ -6,11 +6,12 @@ const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
 /**
- * Both times at the end of a profile row have this length, so they can be cut off without parsing.
+ * The two times at the end of a profile row both have this length, so they can be cut off without
+ * parsing.
  */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** Where rows end, and which part of a row is not content. */
+/** Where rows end, and which part of a row does not count as content. */
 export interface RowText {
   /** Returns a function that finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
@@ -39,7 +40,7 @@ export interface RowBlock {
   readonly ends: readonly number[];
 }
 
-/** Joins rows of two sources. The source may change with every row. */
+/** Joins rows from two sources. Each row may be from a different source than the row before it. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;
@@ -61,8 +62,7 @@ export class Gathered {
 }
 
 /**
- * Splits the output of COPY into blocks of complete rows. The source may also be a file with that
- * output.
+ * Splits the output of COPY into blocks of complete rows. The output may also be read from a file.
  */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
@@ -75,7 +75,7 @@ export async function* rowBlocks<T>(
     for (;;) {
       const next = await iterator.next();
       if (next.done === true) {
-        // Every exported row ends with a line break. If the last one does not, it is still passed
+        // Every exported row ends with a line break. If the last row does not, it is still passed
         // on, and the row count then reveals the error.
         if (rest.length > 0) {
           const bytes = Buffer.concat(rest);
@@ -108,7 +108,7 @@ function lineEnds(piece: Buffer): number[] {
   return ends;
 }
 
-/** Finds the line ends outside of quotes. A doubled quote ends and starts a quoted part. */
+/** Finds the line ends outside quotes. A doubled quote ends and starts a quoted part. */
 function csvEnds(): (piece: Buffer) => number[] {
   let isQuoted = false;
   return (piece) => {
@@ -123,8 +123,8 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-// Reads the values of rows (see `selectValues`) as bytes, because this code determines the speed of
-// an export. Only values with escapes are converted to strings.
+// Reads the values of rows (see `selectValues`) as bytes, because the speed of an export depends on
+// this code. Only values with escapes are converted to strings.
 
 /** Minimum length for which a copying method is faster than a loop. */
 const longCopy = 256;
@@ -158,12 +158,12 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Returns the bytes. They are valid until more bytes are added. */
+  /** Returns the bytes, which are valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
 
-  /** Makes room for `bytes` more bytes after `length`. */
+  /** Reserves space for `bytes` more bytes after `length`. */
   reserve(bytes: number): void {
     const needed = this.length + bytes;
     if (needed <= this.memory.length) return;
@@ -296,8 +296,8 @@ const dayMicros = 86_400_000_000;
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
 /**
- * Returns a function that writes an instant in quotes and returns the position after it. It caches
- * the last day, because consecutive instants are mostly of the same day.
+ * Returns a function that writes an instant in quotes and returns the position after it. The
+ * function caches the last date, because consecutive instants mostly have the same date.
  */
 function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;

@@ -8,7 +8,7 @@ interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Stored size, in bytes, at which a file ends. A packed file becomes slightly longer. */
+  /** Stored size, in bytes, at which a file ends. A compressed file becomes slightly longer. */
   readonly splitBytes: number;
 }
 
@@ -136,14 +136,15 @@ export interface FileFacts {
   /** Result of `IdSink.bytes`. */
   readonly filter: Buffer;
   /**
-   * Time of the first event, in microseconds since 1970. `lastMicros` is that of the last event.
+   * Time of the first event, in microseconds since 1970. `lastMicros` is the time of the last
+   * event.
    */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
 export interface GroupFile {
-  /** Adds a row in the form that COPY sent, including its line break. */
+  /** Adds a row in the form in which COPY sent it, including its line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
   /** Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
@@ -156,7 +157,7 @@ export interface GroupFile {
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/** Writes rows of `selectValues` in row groups. The files compress the groups themselves. */
+/** Writes rows of `selectValues` in row groups. The format itself compresses the groups. */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;

@@ -5,12 +5,12 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-// Writes rows of all kinds in order of time. The time of a profile is its last change, and the
-// range applies to that time. PostgreSQL sorts profiles and reads events in index order. Because
-// COPY occupies the connection, profiles are first stored in a file and then merged with the
-// events.
+// Writes rows of all kinds in chronological order. The time of a profile is that of its last
+// change, and the requested range applies to that time. PostgreSQL sorts profiles and reads events
+// in index order. Because COPY occupies the connection, profiles are first stored in a file and
+// then merged with the events.
 
-/** Returns the query of profiles. Returns `null` if the request contains no profiles. */
+/** Returns the query for profiles. Returns `null` if the request does not include profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -23,8 +23,8 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 type Copied = AsyncIterable<Buffer, number>;
 
 /**
- * Yields the rows of profiles and events in order of time. Returns the number of rows that
- * PostgreSQL reported.
+ * Yields the rows of profiles and events in chronological order. Returns the number of rows
+ * reported by PostgreSQL.
  */
 export async function* streamBlocks(
   files: FileStore,
@@ -131,8 +131,8 @@ class Cursor {
 }
 
 /**
- * Merges two sources in order of time. At equal times, rows of `a` come first. Returns the number
- * of rows.
+ * Merges two sources in chronological order. At equal times, rows of `a` come first. Returns the
+ * number of rows.
  */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,

@@ -40,7 +40,7 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  /** Query planner's estimate of the rows in all datasets. */
+  /** Query planner's estimate of the number of rows in all datasets. */
   readonly rowsExpected: number;
   /** PostgreSQL backend of the session. Terminating it stops the export from reading. */
   readonly backendPid: number;
@@ -62,10 +62,9 @@ export interface WrittenExport {
 }
 
 /**
- * Writes all files of an export, then the manifest. Memory use does not grow with the data. If it
- * fails or is aborted, no file and no running statement remain.
- *
- * @throws errors of PostgreSQL and of the store, and the reason of the signal
+ * Writes all files of an export, then the manifest. Memory use does not grow with the data. If
+ * writing fails or is aborted, no file and no running statement remain.
+ * @throws errors from PostgreSQL and the store, or the signal's reason
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -152,8 +151,8 @@ interface WriteOptions {
 }
 
 /**
- * Copies the rows of a plan into files. Reads the next rows only after the sink has accepted the
- * last ones.
+ * Copies the rows of a plan into files. Reads further rows only after the sink has accepted the
+ * previous ones.
  */
 export async function writeFiles(
   snapshot: Snapshot,
@@ -192,10 +191,11 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** Queries of the rows, from which the number of rows is estimated. */
+  /** Queries for the rows, from which the number of rows is estimated. */
   readonly selects: readonly CopySelect[];
   /**
-   * Yields the rows as COPY sends them, at most `most`. Returns the number that PostgreSQL reports.
+   * Yields the rows as COPY sends them, at most `most`. Returns the number of rows that PostgreSQL
+   * reports.
    */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
   /** Converts values to text. `null` if COPY already sends text. */
@@ -232,7 +232,7 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // The row of a removed profile does not contain the times that the hash leaves out.
+  // The row of a removed profile does not contain the times that the hash omits.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
@@ -267,7 +267,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // Rows are in order of their last change. Loading does not restore that time, so there is no
+    // Rows are ordered by their last change. Loading does not restore that time, so there is no
     // hash.
     content: null,
   };

@@ -88,8 +88,8 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
 }
 
 /**
- * Shows a button that applies the plan exactly as shown. The server refuses if profiles have
- * changed since the plan was made.
+ * Shows a button that applies the plan exactly as shown. The server refuses to apply it if profiles
+ * have changed since the plan was made.
  */
 function Apply({ job: { job_id, type, status, plan, failure }, onDone }: ActionsProps): VNode | null {
   const isDrifted = failure?.error_code === 'plan_drifted';

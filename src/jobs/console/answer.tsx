@@ -27,8 +27,8 @@ interface AnswerProps {
 }
 
 /**
- * Shows the outcome or progress of the job in a sentence. Then shows what a person has to do, if
- * anything.
+ * Shows the outcome or progress of the job in a sentence. If a person has to do something, also
+ * shows what.
  */
 export function Answer({ job, entity }: AnswerProps): VNode {
   const { status, failure, last_error: lastError } = job;

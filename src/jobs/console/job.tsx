@@ -28,8 +28,8 @@ import { Phases, tookOf } from './timeline.tsx';
 const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;
 
 /**
- * Loads the job from the ledger, then its history. The history is loaded again when the state of
- * the job changes.
+ * Loads the job from the ledger, then its history. The history is reloaded when the state of the
+ * job changes.
  */
 function useJob(id: string): LoadedData<JobProps> {
   const path = jobPath(id);

@@ -23,7 +23,7 @@ export const jobColumns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows how many records the job has, how many of them were refused, and their other outcomes. */
+/** Shows how many records the job has, how many of these were refused, and their other outcomes. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
@@ -40,7 +40,7 @@ function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
 }
 
 const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
-/** Names of the filters. They are both API parameters and parameters of the page address. */
+/** Names of the filters. They are parameters both of the API and of the page address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
 /** Returns a page of jobs. Running jobs come first. The other jobs follow, newest first. */

@@ -58,7 +58,7 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** Link for each kind of need, both of the core and of capabilities. */
+/** Link for each kind of need, whether defined by the core or by a capability. */
 const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
   jobs_failed: (job) =>
@@ -175,7 +175,7 @@ interface RatesProps {
   readonly period: string;
 }
 
-/** Shows the records of a period by outcome, as a rate per minute averaged over each step. */
+/** Shows the records of a period by outcome, as rates per minute averaged over each step. */
 function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
   const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {

@@ -54,10 +54,10 @@ export function Phases({ job, history: { phases } }: JobProps): VNode {
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
-  // The recorded end time is when the closing transaction started, so other phases may show later
+  // The recorded end time is when the final transaction started, so other phases may show later
   // times.
   const timeOf = (at: string): number => Math.min(last, Date.parse(at));
-  // Waiting takes no space on the scale because it may last days.
+  // Waiting takes no space on the scale, because it may last for days.
   const whole = Math.max(1, last - first - waitedMs(phases));
   const durationOf = (index: number): ComponentChildren => {
     const [phase, next] = [phases[index], phases[index + 1]];

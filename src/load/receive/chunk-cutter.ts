@@ -84,7 +84,7 @@ export class ChunkCutter {
     else last.blankEnd = end;
   }
 
-  /** Adds a record that is too large to be read whole. It becomes a chunk of its own. */
+  /** Adds a record that is too large to be read as a whole. It becomes a separate chunk. */
   oversized(start: number, end: number, line: number): void {
     if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
     else this.#oversized(start, end, line);

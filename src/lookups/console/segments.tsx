@@ -53,7 +53,7 @@ export function Segments(): VNode {
   );
 }
 
-/** Screen of a segment. Its definition can be changed, and its users can be counted. */
+/** Screen of a segment, where its definition can be changed and its users can be counted. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const { route } = useLocation();
@@ -125,8 +125,8 @@ interface EditorProps {
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
 /**
- * Editor of a definition. It counts the matching users on demand. It cannot save a segment that the
- * definitions file defines.
+ * Editor for a definition. On demand, it counts the matching users. It cannot save a segment that
+ * is defined in the definitions file.
  */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();

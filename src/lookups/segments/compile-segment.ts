@@ -23,9 +23,9 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Compiles the condition that user `scope.user` belongs to the environment and to the segment. The
- * condition is never null. Combine it with `and`, so that PostgreSQL can use joins. It needs the
- * schema `sluice`.
+ * Compiles the condition that user `scope.user` belongs to the environment and the segment. The
+ * condition is never null. Combine it with other conditions by `and`, so that PostgreSQL can use
+ * joins. It needs the schema `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -83,7 +83,7 @@ function testProfile(
 }
 
 /**
- * Columns of profiles, which conditions can also test. A property with the same name is ignored, as
+ * Columns of profiles that conditions can also test. A property with the same name is ignored, as
  * in the lookups.
  */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
@@ -95,7 +95,8 @@ const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;
-  // "At most n events", which includes no events, is the negation of "at least n + 1 events".
+  // "At most n events" includes no events at all. Therefore, it is the negation of "at least n + 1
+  // events".
   if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
   return happened(condition, scope, atLeast, atMost);
 }
@@ -124,7 +125,7 @@ function happened(
 
 /**
  * Selects the users who have that number of events. Used as a derived table, because PostgreSQL can
- * then count the events of all users or of a single user. For `in (select …)` it would keep all
+ * then count the events of all users or of a single user. With `in (select …)`, it would keep all
  * counts in memory, or scan the events for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {

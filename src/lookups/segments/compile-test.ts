@@ -3,7 +3,7 @@ import { Fault } from '../../base/errors.ts';
 import { MAX_COMPARED_CHARS } from '../limits.ts';
 import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
-/* Conditions are never null. Therefore `not` also works for missing properties. */
+/* Conditions are never null. Therefore, `not` also works for missing properties. */
 
 export function testMember(
   metadata: RawBuilder<unknown>,
@@ -99,8 +99,8 @@ export function testInstantColumn(
 }
 
 /**
- * Condition that a string is one of these. A single string is compared with `=`, from which
- * PostgreSQL can also derive conditions on joined tables.
+ * Condition that a string is one of several strings. A single string is compared with `=`, from
+ * which PostgreSQL can also derive conditions on joined tables.
  */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
@@ -124,8 +124,8 @@ function sameJson(
 }
 
 /**
- * Returns the forms in which `values` may be stored. CSV files and identify calls may store numbers
- * and booleans as strings.
+ * Returns the forms in which `values` may be stored. CSV files and identify calls may have stored
+ * numbers and booleans as strings.
  */
 function spellings(values: readonly Scalar[]) {
   /** Values as JSON. PostgreSQL compares JSON numbers by value. */
@@ -145,8 +145,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Values of definitions, as string parameters with a cast. In a COPY statement, the parameters are
- * replaced by settings.
+ * Values from definitions, as string parameters with a cast. In a COPY statement, settings replace
+ * the parameters.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -162,8 +162,8 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * Lists for `in` as subqueries. PostgreSQL hashes a subquery, but hashes an array only if it is
- * constant.
+ * Lists for `in`, written as subqueries. PostgreSQL hashes a subquery, but hashes an array only if
+ * it is constant.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -185,8 +185,8 @@ export function arrayText(items: readonly string[]): string {
 }
 
 /*
- * Converts stored strings to numbers and dates if they have the right form. `case` checks the form
- * before it converts, whereas `and` guarantees no order.
+ * Operators for stored strings that are converted to numbers and dates if they have the right form.
+ * `case` checks the form before converting, whereas `and` does not guarantee an order.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -212,7 +212,7 @@ function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
-/** Searches by bytes. Collations and wildcards have no effect. */
+/** Searches by bytes, so collations and wildcards have no effect. */
 function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
@@ -238,8 +238,8 @@ export function daysBefore(now: Date, days: number): string {
 }
 
 /**
- * Compares with an instant, or with a day in UTC. "After" a day means after its end, and "not
- * after" means before its end.
+ * Compares with an instant, or with a UTC date. "After" a date means after its end, and "not after"
+ * means before its end.
  */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
@@ -252,8 +252,8 @@ function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: 
 }
 
 /**
- * Converts a string to a number and applies a condition. False if the string is not a number.
- * `isNumeral` accepts the same strings.
+ * Converts a string to a number and applies a condition to the number. False if the string is not a
+ * number. `isNumeral` accepts the same strings.
  */
 function ifNumeral(
   stored: RawBuilder<string | null>,
@@ -288,8 +288,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * Converts a date to an instant. The default zone is UTC. A date of more than 26 bytes has digits
- * beyond microseconds, which are removed.
+ * Converts a date to an instant. The default zone is UTC. If a date has more than 26 bytes, it has
+ * digits beyond microseconds, which are removed.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
@@ -324,8 +324,9 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Returns true if the text is a JSON number. `007` and `+1` are therefore strings. The exponent has
- * at most three digits, because PostgreSQL refuses more. `ifNumeral` is the same check in SQL.
+ * Returns true if the text is a JSON number. Therefore, `007` and `+1` are strings. The exponent
+ * has at most three digits, because PostgreSQL refuses larger exponents. `ifNumeral` makes the same
+ * check in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

@@ -189,7 +189,7 @@ function testOf(operator: Operator, value: unknown): PropertyTest {
   }
 }
 
-/** One line of a definition in words. `depth` is the number of groups that enclose it. */
+/** A line of a definition in words. `depth` is the number of enclosing groups. */
 interface SegmentLine {
   readonly depth: number;
   readonly text: string;
@@ -222,7 +222,7 @@ function describeProperty(condition: PropertyCondition): string {
   return describeTest(condition, `${nameOf(condition.property)}${of}`);
 }
 
-/** Returns a name. Quotes it if it could be mistaken for other words of the description. */
+/** Returns a name, in quotes if it could be mistaken for other words of the description. */
 function nameOf(property: string): string {
   return /^[\w.$-]+$/.test(property) ? property : JSON.stringify(property);
 }

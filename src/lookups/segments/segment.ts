@@ -13,8 +13,8 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment. `readSegment` reads it from a definition (docs/segments.md). If two operators are
- * opposites, one is represented as the negation of the other. `compileSegment` turns a segment into
+ * A segment. `readSegment` reads it from a definition (docs/segments.md). Of two opposite
+ * operators, one is represented as the negation of the other. `compileSegment` turns a segment into
  * SQL, with all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
@@ -38,7 +38,7 @@ export interface PropertyCondition {
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** Minimum number of events. 0 is allowed only with an `atMost`. */
+  /** Minimum number of events. 0 is allowed only together with `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;

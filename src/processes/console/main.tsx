@@ -63,7 +63,7 @@ interface GuardProps {
 }
 
 /**
- * Keeps the frame of the page working if a screen fails. The failed screen is replaced until
+ * Keeps the page's frame working if a screen fails. A message replaces the failed screen until
  * another URL is shown.
  */
 class Guard extends Component<GuardProps, { readonly error: Error | null }> {
@@ -94,7 +94,8 @@ function NotFound(): VNode {
 
 /**
  * Shown instead of a screen that failed or whose code could not be loaded. If an outage was the
- * cause, the page reloads when it is over. Otherwise the server may have a newer version.
+ * cause, the page is reloaded when the outage is over. Otherwise, the server may have a newer
+ * version.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

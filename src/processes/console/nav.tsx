@@ -18,7 +18,7 @@ import { screens } from './screens.ts';
 /** True while the list of keys is shown. */
 const help = signal(false);
 
-/** Links to all screens, the environment and sign-out. It is folded if there is little space. */
+/** Links to all screens, the environment and sign-out. Folded if there is little space. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -218,9 +218,9 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * Moves the focus from row to row. If the focus is on a button in a row, j and k move it to that
- * row. From elsewhere they move it to the selected row, or else to the first row. Returns false if
- * the focus does not move.
+ * Moves the focus from row to row. If the focus is on a button in a row, j and k move the focus to
+ * that row. If the focus is elsewhere, they move it to the selected row or, if there is none, to
+ * the first row. Returns false if the focus does not move.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];

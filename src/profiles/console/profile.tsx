@@ -75,7 +75,9 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   );
 }
 
-/** Notice that the profile does not exist. On request, shows other data that has the same id. */
+/**
+ * Notice that the profile does not exist. On request, shows other data stored under the same id.
+ */
 function Missing({ entity, id }: Who): VNode {
   const [isOpen, open] = useState(false);
   if (isOpen)
@@ -207,8 +209,8 @@ const makers = {
 } as const;
 
 /**
- * Changes of the profile at an API path. Each has its author, its time, and the profile before the
- * change.
+ * Changes of the profile at an API path. Each change is shown with its author, its time, and the
+ * profile before the change.
  */
 function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();

@@ -79,8 +79,8 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
 }
 
 /**
- * Number of profiles, exact or estimated. Uses the preview of exports, which limits how long it
- * counts.
+ * Number of profiles, exact or estimated. Uses the preview of exports, which limits the time spent
+ * counting.
  */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
@@ -105,7 +105,7 @@ function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNod
   );
 }
 
-/** Shows the naming properties of a profile. */
+/** Shows the properties that give a profile its name. */
 function Called({ of: { metadata }, term }: { readonly of: Profile; readonly term: string }): VNode {
   const values = metadata as Readonly<Record<string, unknown>>;
   const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);
