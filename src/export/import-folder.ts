@@ -210,12 +210,12 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
 
 type DefinitionLists = Pick<System, 'definitionSections'>;
 
-/** Loads the sections of a setup, which omits local ones. */
+/** Returns the sections of a setup, which omits local sections. */
 async function portableSections({ definitionSections }: DefinitionLists) {
   return (await definitionSections()).filter(({ isLocal }) => isLocal !== true);
 }
 
-/** Writes the definitions to a file in the folder, and lists the file in the manifest. */
+/** Writes the definitions to a file in the folder, and lists that file in the manifest. */
 export async function writeSetup(
   system: DefinitionLists & { readonly db: Database },
   environmentId: number,

@@ -45,7 +45,7 @@ problem is named with its line), or lacks a protected segment.`,
   ],
   run: async (invocation) => {
     const { cli, argument: file, flags, env, terminal, json } = invocation;
-    // Reads the file first, so that its problems are reported even without a database.
+    // Reads the file first, so that problems in it are reported even without a database.
     const sections = await cli.definitionSections();
     const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, sections);
     const items = await readOperatorFile(file, read, invocation);

@@ -76,8 +76,8 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The file that was moved is not the file of the load: another file had just replaced it. It
-    // must be loaded too, so it is moved back.
+    // The file that was moved is not the file of the load, because another file had just replaced
+    // that one. The new file must also be loaded, so it is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
@@ -86,7 +86,7 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
 
 /**
  * Returns true if the file is still in the inbox and its destination is free. A move never
- * overwrites: names are checked before they are reserved, and again before the move.
+ * overwrites a file: names are checked before they are reserved, and again before the move.
  */
 async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Promise<boolean> {
   const isThere = async (): Promise<boolean> => {
@@ -123,7 +123,7 @@ async function findPlace(
   for (const name of placedNames(file.name, file.fileId)) {
     if (await isTaken(folder, name)) continue;
     const reserved = await reservePlace(context.db, file.fileId, outcome, `${day}/${name}`);
-    // Another process may have reserved a place for this file first. That place is used.
+    // If another process has already reserved a place for this file, that place is used.
     if (reserved !== null) return findPlace(context, inbox, { ...file, ...reserved }, load);
   }
   throw new Error(`no name is free for the file in ${folder}`);
@@ -195,8 +195,8 @@ function renderGuard(limit: GuardLimit | null): number | string | null {
 }
 
 /**
- * Returns why a file was not loaded. `load` is `null` if the file has no load, or if the load's
- * record was deleted.
+ * Returns why a file was not loaded. `load` is `null` if the file has no load, or if the record of
+ * the load was deleted.
  */
 function reasonsOf(file: InboxFile, load: Load | null): readonly RefusalReason[] {
   if (file.state === 'refused') return file.reasons;

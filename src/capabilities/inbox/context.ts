@@ -20,7 +20,8 @@ export interface Inbox {
   /** Absolute path without symbolic links. */
   readonly path: string;
   /**
-   * Id of the inbox. It is stored in a file in the directory, so it is the same on every machine.
+   * Id of the inbox. It is stored in a file in the directory, so that it is the same on every
+   * machine.
    */
   readonly id: string;
 }
@@ -29,9 +30,9 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that opens the inbox and reads its id. Creates the directory only the first
- * time. If the directory is missing later, it was removed or its mount was lost. Throws file system
- * errors.
+ * Returns a function that opens the inbox and reads its id. The function creates the directory only
+ * the first time. If the directory is missing later, it was removed or its mount was lost. Throws
+ * file system errors.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -65,7 +66,7 @@ function parseId(text: string): string {
 }
 
 /**
- * Writes the id atomically. If another process has written an id first, keeps that id. Works on
+ * Writes the id atomically. If another process has already written an id, keeps that id. Works on
  * file systems that do not support links.
  */
 async function createId(path: string): Promise<void> {
@@ -90,7 +91,7 @@ export const rejectsSuffix = '.rejects.csv';
 
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
-/** Prefix of the file that Excel creates next to an open workbook. */
+/** Prefix of the file that Excel creates next to a workbook that is open. */
 const ownerMark = '~$';
 const reservedNames: ReadonlySet<string> = new Set([
   mappingName,
@@ -108,8 +109,8 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length in bytes. File systems allow 255 bytes, so there is room for a suffix such as that
- * of a receipt.
+ * Maximum length in bytes. File systems allow 255 bytes, which leaves space for a suffix such as
+ * that of a receipt.
  */
 const longestPlaced = 190;
 
@@ -172,8 +173,8 @@ export class Warnings {
   }
 
   /**
-   * Forgets warnings that were not repeated since the previous call. If they recur, they are logged
-   * again.
+   * Forgets warnings that have not been repeated since the previous call. If they recur, they are
+   * logged again.
    */
   endLook(): void {
     this.#logged = this.#current;

@@ -2,7 +2,8 @@ import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
 /**
- * Folders in which an environment's files are taken: its own folder, and a folder for each entity.
+ * Folders from which an environment's files are taken: its own folder, and a folder for each
+ * entity.
  */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
@@ -41,7 +42,7 @@ export interface InboxFile extends SeenFile {
   readonly isDuplicate: boolean;
   readonly reasons: readonly RefusalReason[];
   readonly outcome: InboxOutcome | null;
-  /** Path below `done` or `failed`: the day and the name. */
+  /** Path below `done` or `failed`: the date and the name. */
   readonly placedAs: string | null;
 }
 

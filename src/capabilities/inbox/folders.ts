@@ -39,7 +39,10 @@ export async function offerFolder(path: string): Promise<void> {
   });
 }
 
-/** Creates the folder. Throws TransientError if the path is something else, such as a link. */
+/**
+ * Creates the folder. Throws TransientError if the path is not a folder, for example if it is a
+ * link.
+ */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
   if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
@@ -77,7 +80,9 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
-/** Refuses links. Through a link, people could load files that only the server can read. */
+/**
+ * Refuses links. Through a link, people could load files that otherwise only the server can read.
+ */
 function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
@@ -85,20 +90,21 @@ function problemOf(stats: BigIntStats): string | null {
 }
 
 /**
- * Node decodes invalid UTF-8 in a name to this character. A file cannot be opened by such a name.
+ * Node decodes invalid UTF-8 in a name to this character. A file cannot be opened by a name that
+ * contains it.
  */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** Opens a file. Does not follow a link, and does not wait for the writer of a pipe. */
+/** Opens a file, without following a link and without waiting for the writer of a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
 /**
- * Opens a file that an earlier look found. Returns `null` if the file has been removed, replaced or
- * changed.
+ * Opens a file that was found by an earlier scan. Returns `null` if the file has been removed,
+ * replaced or changed.
  */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
@@ -133,8 +139,8 @@ interface History {
 }
 
 /**
- * Finds files that are complete: unchanged for `stableMs` and in at least two looks. A file that
- * was that old when it was first seen needs only the two looks.
+ * Finds files that are complete: unchanged for `stableMs` and in at least two scans. A file that
+ * was already that old when first seen needs only the two scans.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -145,8 +151,8 @@ export class StableFiles {
   }
 
   /**
-   * Records the files that a look found. Returns the complete files, sorted by time of last change,
-   * then by name. A complete file waits for an earlier file that is incomplete.
+   * Records the files found by a scan. Returns the complete files, sorted by the time of their last
+   * change, then by name. A complete file waits for an earlier file that is incomplete.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
@@ -185,7 +191,7 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 
 /**
  * Moves a file, or throws EEXIST. If the file system does not support links, renames the file,
- * which may overwrite a new file. If the process dies after it created the link, the next attempt
+ * which may overwrite a new file. If the process dies after creating the link, the next attempt
  * removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
@@ -207,7 +213,7 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
 }
 
 /**
- * Writes a file that appears only when it is complete and on disk. Replaces an existing file of
+ * Writes a file that appears only when it is complete and on disk. Replaces an existing file with
  * that name.
  */
 export async function writeWhole(

@@ -14,15 +14,15 @@ export interface InboxLook {
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
   /**
-   * Folders that have an invalid mapping.yaml. Files in such a folder wait until its mapping.yaml
-   * is corrected.
+   * Folders with an invalid mapping.yaml. Files in such a folder wait until its mapping.yaml is
+   * corrected.
    */
   readonly held: readonly string[];
 }
 
 /**
- * Returns the state of an inbox, or `null` if no process has watched it yet. `look` reads its
- * folder.
+ * Returns the state of an inbox, or `null` if no process has watched the inbox yet. `look` reads
+ * its folder.
  */
 export async function inspectInbox(
   db: Database,

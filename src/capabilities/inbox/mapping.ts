@@ -56,7 +56,7 @@ function mappingFile(
   };
 }
 
-/** Reads the mapping.yaml of a folder. Reads it again whenever it changes. */
+/** Reads the mapping.yaml of a folder. Reads it again when it changes. */
 export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
@@ -105,7 +105,7 @@ export class FolderMapping {
     return reading;
   }
 
-  /** Writes or removes the error file. If that fails, the errors are only in the log. */
+  /** Writes or removes the error file. If that is impossible, the errors are only in the log. */
   async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
     try {

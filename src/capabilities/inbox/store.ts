@@ -11,8 +11,8 @@ import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
  * Files of the inbox: loading | refused → concluded. They are not tasks, because their order
- * matters. A session advisory lock ensures that only one process watches an inbox. Without the
- * lock, a process still cannot insert a file that was taken after the process had seen it.
+ * matters. A session advisory lock ensures that only one process watches an inbox. Even without the
+ * lock, a process cannot insert a file that was taken after that process had seen it.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -20,7 +20,7 @@ export interface NewInboxFile extends SeenFile {
   readonly inboxId: string;
   readonly environmentId: number;
   readonly options: FileOptions;
-  /** When the look that found the file began, by the database's clock. */
+  /** When the scan that found the file began, by the database's clock. */
   readonly seenAt: string;
 }
 
@@ -35,8 +35,8 @@ type Taken =
 
 /**
  * Inserts the row of a taken file, or throws ConflictError if the file was taken after `seenAt`.
- * Each side of the `or` repeats the condition of its partial index. Without that, each file would
- * cost a scan of all rows.
+ * Each side of the `or` repeats the condition of its partial index. Otherwise, each file would cost
+ * a scan of all rows.
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {
   const defaults = { jobId: null, isDuplicate: false, reasons: [] };
@@ -84,7 +84,7 @@ export async function readOpenInboxFiles(
 
 /**
  * Reserves a destination for a file that has none. Returns the file's destination, or `null` if
- * another file has reserved this one.
+ * another file has reserved the given one.
  */
 export async function reservePlace(
   db: Database,
@@ -120,7 +120,7 @@ export async function markConcluded(
 
 /**
  * Reads files that were refused or whose load has ended, except the ids in `except`. Takes one file
- * of each environment in turn, so no environment delays another.
+ * from each environment in turn, so no environment delays another.
  */
 export async function filesToConclude(
   db: Database,
@@ -135,8 +135,7 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A load whose record was pruned has ended. A file that has a reserved destination is to be
-    // moved.
+    // A load whose record was pruned has ended. A file with a reserved destination is to be moved.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -184,7 +183,7 @@ export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): Inbo
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
 
-/** The characters INBX as a number. First of the two keys of the advisory lock. */
+/** The characters INBX as a number. It is the first of the advisory lock's two keys. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
 

@@ -24,7 +24,7 @@ export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'
 
 /**
  * Stores a file and accepts its load. The file's row is committed in the same transaction. A file
- * that cannot be loaded gets a refused row. A missing or changing file is left for a later look.
+ * that cannot be loaded gets a refused row. A missing or changing file is left for a later scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(
@@ -119,7 +119,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * Yields all bytes of the file. The handle stays open, so that the caller can check that the file
+ * Yields all bytes of the file. The handle remains open, so that the caller can check that the file
  * is unchanged.
  */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
@@ -146,7 +146,7 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * Moves a failed file back to its folder, so that it is taken in again. The receipt stays in
+ * Moves a failed file back to its folder, so that it is taken in again. The receipt remains in
  * `failed`. @throws InputError `not_found` if the file no longer exists or another file has its old
  * name
  */
@@ -164,10 +164,10 @@ export async function takeInAgain(
   const environmentPath = join(inbox.path, file.environment);
   const folder = join(environmentPath, file.folder);
   const placed = join(environmentPath, 'failed', file.placedAs);
-  // The response must not contain paths of the server.
+  // The response must not contain paths on the server.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
-  // Refuses links to folders: through a link, any file that this process may move could be moved.
+  // Refuses links to folders. Through a link, any file that this process may move could be moved.
   for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('A folder is missing or is a link', path);
   }

@@ -17,11 +17,11 @@ import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*
  * Watches the inbox, which has a folder for each environment. One worker at a time takes in
- * complete files (`take-in.ts`). Until the load has ended, the file stays in place, and a row in
- * `inbox_files` marks it as taken. `conclude.ts` then moves it to `done` or `failed`.
+ * complete files (`take-in.ts`). Until the load has ended, the file remains in place, and a row in
+ * `inbox_files` marks it as taken. Then, `conclude.ts` moves it to `done` or `failed`.
  */
 
-/** Pause between two looks, as a fraction of the time for which a file must be unchanged. */
+/** Pause between two scans, as a fraction of the time for which a file must be unchanged. */
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
@@ -226,8 +226,8 @@ class EnvironmentWatch {
   }
 
   /**
-   * Takes in complete files in the order of their arrival. Throws if a file must be tried again
-   * later.
+   * Takes in complete files in the order in which they arrived. Throws if a file must be tried
+   * again later.
    */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
@@ -235,7 +235,7 @@ class EnvironmentWatch {
       try {
         await takeIn(this.#context, this.#inbox, this.#environment, file, signal);
       } catch (error) {
-        // Another process has taken in the file.
+        // Another process has taken in the file in the meantime.
         if (error instanceof ConflictError) continue;
         if (signal.aborted || isTransient(error) || this.#mayPass(file)) throw error;
         this.#context.log.error({ err: error, file: placeOf(file) }, 'inbox: the file is given up');
@@ -247,8 +247,8 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Reads the taken files before it looks into the folder. Otherwise a file that was concluded in
-    // between would be taken for a new one.
+    // Reads the taken files before scanning the folder. Otherwise, a file that was concluded in
+    // between would be mistaken for a new one.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,

@@ -17,7 +17,7 @@ export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
   readonly reasons: ReadonlyMap<string, string>;
-  /** `null` unless the file is a CSV file that has an id column. */
+  /** `null` unless the file is a CSV file with an id column. */
   readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
   /** True for records of another product. No column is then proposed as an id. */
@@ -30,7 +30,7 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
 
 /**
  * Proposes the preset for records of another product, unless the caller has a map. A preset and a
- * map exclude each other.
+ * map are mutually exclusive.
  */
 export function asForeign(
   options: InspectOptions,
@@ -47,7 +47,7 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 
 /**
  * Returns the plan of a load with the caller's map. If no column is an id, returns the plan with a
- * map proposed by column names. A JSON file has no plan: its `names` are the keys of the first
+ * map proposed by column names. A JSON file has no plan, and its `names` are the keys of its first
  * records.
  */
 export function choose(
@@ -89,9 +89,7 @@ function tryPlan(
   }
 }
 
-/**
- * Common names of id columns, best first. They are in lower case and have only letters and digits.
- */
+/** Common names of id columns, best first, in lower case and with only letters and digits. */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',
@@ -135,7 +133,7 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
 }
 
 /**
- * Minimum number of records for a proposal. In fewer records, nearly every column has distinct
+ * Minimum number of records for a proposal. With fewer records, nearly every column has distinct
  * values.
  */
 const leastRecords = 3;
@@ -191,10 +189,7 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/**
- * Describes the columns of a CSV file in order, and then the properties that come from a JSON
- * column.
- */
+/** Describes the columns of a CSV file in order, then the properties from a JSON column. */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
@@ -239,7 +234,7 @@ const member = (name: string, values: NamedValues): DescribedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** Describes the columns or keys of a file of which no record can be stored. */
+/** Describes the columns or keys of a file in which no record can be stored. */
 export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));

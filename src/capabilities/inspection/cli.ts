@@ -201,8 +201,8 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
 }
 
 /**
- * Prints the flags with which a load would read the file as shown. Omits them if the command
- * already has them.
+ * Prints the flags with which a load would read the file as shown. Prints nothing if the command
+ * already has these flags.
  */
 function printShownWith(
   terminal: Terminal,

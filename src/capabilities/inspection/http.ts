@@ -49,8 +49,8 @@ export const inspectImport = (table: OptionTable) => {
 };
 
 /**
- * Inspects a file. If it contains corrected rejects, reads it with the options of their original
- * load.
+ * Inspects a file. If the file contains corrected rejects, reads it with the options of the load
+ * that refused them.
  */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
@@ -91,7 +91,7 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // Other options may be able to read the file. Therefore an error is returned as a result,
+    // With other options, the file may be readable. Therefore, an error is returned as a result,
     // unless the caller has disconnected.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;

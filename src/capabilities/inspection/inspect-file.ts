@@ -1,4 +1,7 @@
-/* Inspects the beginning of a file. Uses the reader of loads, so it shows what a load would do. */
+/*
+ * Inspects the beginning of a file, with the same reader as loads, so that the result shows what a
+ * load would do.
+ */
 
 import type { InputError } from '../../base/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
@@ -37,7 +40,7 @@ import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRec
 /** Maximum number of bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** Members that depend only on the content of the file and that are already rendered. */
+/** Members that depend only on the content of the file and have already been rendered. */
 type FileContent = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
@@ -45,7 +48,7 @@ type FileContent = Omit<
 
 export interface Inspection extends FileContent {
   readonly readAs: ReadAs;
-  /** Why the file cannot be loaded with the caller's options. */
+  /** Reason why the file cannot be loaded with the caller's options. */
   readonly problem: InputError | null;
 }
 
@@ -54,8 +57,8 @@ export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
  * Inspects the first INSPECTED_BYTES of a file's text, and at most `recordsWithin` records. Leaves
- * nothing in the store. @throws InputError if the file cannot be read as records. Also throws
- * errors of `receive`
+ * nothing in the store. @throws InputError if the file cannot be read as records. Errors from
+ * `receive` are also thrown.
  */
 export async function inspectFile<Result>(
   store: ReceivingStore,
@@ -114,8 +117,8 @@ export async function look(
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, most);
-  // The keys of a JSON record determine how it is read. An id is proposed only if no record can be
-  // stored.
+  // The keys of a JSON record determine how the record is read. An id is proposed only if no record
+  // can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
@@ -293,7 +296,7 @@ export function renderInspection(inspection: Inspection) {
   return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/** Renders the members that depend only on the file. For a wide file these are megabytes. */
+/** Renders the members that depend only on the file. For a wide file, they take megabytes. */
 export function renderContent({ problem: _, readAs, ...content }: Inspection) {
   return { ...content, read_as: renderReadAs(readAs) };
 }

@@ -1,7 +1,7 @@
 /*
- * Inspection shows what a file contains, and what a load would store and refuse. It loads nothing.
- * `inspect-file.ts` reads the beginning with the reader of loads. `choose.ts` proposes a map if no
- * column is an id.
+ * An inspection shows what a file contains, and what a load would store and refuse. It loads
+ * nothing. `inspect-file.ts` reads the beginning of the file with the reader of loads. `choose.ts`
+ * proposes a map if no column is an id.
  */
 import type { Capability } from '../../capability.ts';
 

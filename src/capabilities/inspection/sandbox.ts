@@ -23,8 +23,8 @@ interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
 }
 
 /**
- * An inspection that was rendered in the sandbox. Rendering ten thousand columns takes half a
- * second.
+ * An inspection that was rendered in the sandbox, because rendering ten thousand columns takes half
+ * a second.
  */
 export interface RenderedInspection extends InspectionBase {
   /** JSON of the members that `renderContent` returns. */

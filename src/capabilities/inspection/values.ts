@@ -13,24 +13,26 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/** Maximum number of values in an inspection. Fewer records of a wide file are inspected. */
+/**
+ * Maximum number of values in an inspection. If a file is wide, fewer of its records are inspected.
+ */
 const INSPECTED_VALUES = 250_000;
 
 /**
- * Returns how many records are inspected if a record has that number of columns. Returns at least
+ * Returns how many records are inspected if a record has that many columns. Returns at least
  * `least`.
  */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by column or key, and the number of records that they are from. */
+/** Values by column or key, and the number of records from which they were taken. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** Hides all values from now on. Types and counts stay visible. */
+  /** Hides all values from now on. Types and counts remain visible. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -112,7 +114,7 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 type ValueType = InspectedColumn['type'];
 
 /**
- * Description of a column that depends on the column only, not on other columns or known
+ * Description of a column that depends only on the column, not on other columns or known
  * properties.
  */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
@@ -151,7 +153,7 @@ class ColumnValues {
   }
 }
 
-/** Parses a key of the counts. A key is a quote and a string, or the JSON of another value. */
+/** Parses a key of the counts. A key is either a quote and a string, or another value as JSON. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
@@ -166,8 +168,8 @@ export interface StoredRecord {
   readonly record: number;
   readonly kind: RecordKind;
   /**
-   * Values by column of the table. Omits unchanged fields. A `null` company removes the user from
-   * the company.
+   * Values by column of the table. Unchanged fields are omitted. A `null` company removes the user
+   * from the company.
    */
   readonly fields: Readonly<Record<string, string | null>>;
   /** Properties. A `null` value removes the property. */

@@ -18,12 +18,13 @@ import {
 
 /*
  * Appends new events to the lake in hot files, whose events are also in the database. Each month
- * has a cursor, which is a snapshot: the files contain the events that are visible to it
- * (`readMonth`). Cursor and files are committed together, so no event is missing or duplicated.
+ * has a cursor, which is a snapshot: the files contain the events visible to that snapshot
+ * (`readMonth`). The cursor and the files are committed together, so no event is missing or
+ * duplicated.
  */
 
 /**
- * Updates the lake, and removes files that killed processes left behind. Only one process may do
+ * Updates the lake, and removes files left behind by killed processes. Only one process may call
  * this at a time.
  */
 export async function tendLake(context: RetentionContext): Promise<void> {
@@ -87,7 +88,8 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
-  // If the month has changed meanwhile, nothing is committed. The next pruning removes its files.
+  // If the month has changed in the meantime, nothing is committed. The next pruning removes the
+  // written files.
   await commitChanges(context, [{ ...unread, ...month, state, next: null, before: 'replaced', hot: [] }]);
 }
 

@@ -22,7 +22,7 @@ import {
 import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-/** Thrown if a concurrent erasure has changed the events that were being written. */
+/** Thrown if a concurrent erasure has changed events that were being written. */
 export class Outdated extends Error {}
 
 export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
@@ -32,7 +32,7 @@ export interface LakeChange extends LakeMonth {
   readonly state: MonthState | null;
   /** New state of the month. `null` if all of its events have left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** Change of the previous hot files. `null` if they stay hot. */
+  /** Change of the previous hot files. `null` if they remain hot. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
   /** Files that contain the only copy of their events. `content` is the hash of these events. */
@@ -41,9 +41,9 @@ export interface LakeChange extends LakeMonth {
 }
 
 /**
- * Writes the events of a retired table to the lake. The files are committed only if the table is
- * unchanged. Hot files that contain exactly these events become the archive. Otherwise new files
- * replace them.
+ * Writes the events of a retired table to the lake. The files are committed only if the table has
+ * not changed. If hot files contain exactly these events, they become the archive. Otherwise, new
+ * files replace the hot files.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -151,7 +151,7 @@ async function writeRetired(
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Returns true if the hash of the events in a month's hot files is `content`. */
+/** Returns true if `content` is the hash of the events in a month's hot files. */
 async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,

@@ -23,11 +23,11 @@ export interface AvroRecord {
 export interface AvroField {
   readonly name: string;
   readonly type: AvroSchema;
-  /** Iceberg's id of the field. */
+  /** Iceberg's id for the field. */
   readonly 'field-id': number;
 }
 
-/** Returns an Avro object container file that has one block. */
+/** Returns an Avro object container file with one block. */
 export function writeAvro(
   schema: AvroRecord,
   about: Readonly<Record<string, string>>,
@@ -70,7 +70,7 @@ function sized(bytes: Buffer): Buffer {
   return Buffer.concat([long(bytes.length), bytes]);
 }
 
-/** Encodes an integer: zigzag encoding, then seven bits per byte. */
+/** Encodes an integer by zigzag encoding, then in seven bits per byte. */
 function long(value: number): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value) < 0n ? ~(BigInt(value) << 1n) : BigInt(value) << 1n);

@@ -1,6 +1,6 @@
 /**
  * Commits to the lake. The rows of `lake_files` determine what a table contains. The transaction
- * that changes these rows also writes the metadata for other query engines. Therefore a crash
+ * that changes these rows also writes the metadata for other query engines. Therefore, a crash
  * always leaves a consistent snapshot.
  */
 import type pg from 'pg';
@@ -36,9 +36,9 @@ export interface LakeContext {
 }
 
 /**
- * Commits a new snapshot of an environment's table. It contains the files that this transaction
- * sees as stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until the
- * transaction ends.
+ * Commits a new snapshot of an environment's table. The snapshot contains the files that this
+ * transaction sees as stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until
+ * the transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -112,8 +112,8 @@ export async function refreshLake(context: LakeContext): Promise<void> {
 }
 
 /**
- * Updates the property columns of the table to the current definitions. Returns the columns of
- * files that are written next.
+ * Updates the table's property columns to the current definitions. Returns the columns of the files
+ * to be written next.
  */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);

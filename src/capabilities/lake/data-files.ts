@@ -24,8 +24,7 @@ import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
 /**
- * Stored bytes after which a new file is started. Small files limit how much a deletion has to
- * rewrite.
+ * Stored bytes after which a new file is started. With small files, a deletion has less to rewrite.
  */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
@@ -33,7 +32,7 @@ type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
 /**
- * Returns the plan to read the events of a month. `events` is the source, by default
+ * Returns the plan for reading the events of a month. `events` is their source, by default
  * `sluice.events`.
  */
 export function selectEvents(
@@ -84,7 +83,7 @@ export async function writeData(
       onProgress: () => undefined,
     });
     if (written.some(({ rows }) => rows > 0)) return written;
-    // A plan that has no rows also creates a file, which is not needed.
+    // A plan without rows also creates a file, which is not needed.
     await files.discard(context.log);
     for (const { ref } of written) await forgetFile(db, ref);
     return [];
@@ -128,8 +127,7 @@ export async function checkContent(
 }
 
 /**
- * Reads a stored file completely. @throws Fault if its bytes differ from the bytes that were
- * written
+ * Reads a stored file completely. @throws Fault if its bytes differ from those that were written
  */
 export async function checkStored(files: FileStore, file: WrittenFile): Promise<void> {
   await checkLength(files, file);
@@ -138,14 +136,14 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 
 interface Rewritten {
   readonly file: WrittenFile | null;
-  /** Number of removed events by erased id. */
+  /** Numbers of removed events by erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Writes a copy of a file that lacks the erased events. Returns `null` if the file contains no such
- * events. Copies row groups unchanged if they lack erased ids and have the current property
- * columns. A failure leaves no new file.
+ * Writes a copy of a file without the erased events. Returns `null` if the file contains none of
+ * them. Copies row groups unchanged if they contain no erased ids and have the current property
+ * columns. A failure leaves no new file behind.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -20,14 +20,14 @@ interface NewFile {
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
   /**
-   * First day of the month, YYYY-MM-DD. `null` for manifest lists and metadata, which cover all
+   * First date of the month, YYYY-MM-DD. `null` for manifest lists and metadata, which cover all
    * months.
    */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
 
-/** Records a file before it is written, so that a killed process leaves no unknown file. */
+/** Records a file before it is written, so that a killed process leaves no unknown file behind. */
 export async function recordFile(
   db: Database,
   { environmentId, kind, ref, month, retirementId }: NewFile,
@@ -49,7 +49,7 @@ export interface DataFile extends WrittenFile {
   readonly month: string;
   /** True if the file's events are also in `sluice.events`. */
   readonly isHot: boolean;
-  /** Times of the file's first and last event, in microseconds since 1970. */
+  /** Times of the first and last event in the file, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
@@ -124,7 +124,7 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the ids of those files that may contain one of the ids or that have no filter. */
+/** Returns the ids of the files that may contain one of the ids or have no filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
@@ -277,7 +277,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns a time such that events before it may be only in the lake, or are being moved there. */
+/** Returns the time before which events may be only in the lake or are being moved there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

@@ -1,6 +1,6 @@
 /*
- * Writes an Iceberg table of format version 2. Its JSON metadata has one snapshot. A manifest list
- * names one manifest per month. Each manifest names the month's Parquet files.
+ * Writes an Iceberg table in format version 2. The table's JSON metadata has one snapshot. A
+ * manifest list names one manifest per month. Each manifest names the month's Parquet files.
  * https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -18,8 +18,8 @@ export interface ManifestEntry extends Manifest {
 }
 
 /**
- * Columns of the Parquet files. The id of a column is its position, from 1. Columns of properties
- * follow.
+ * Columns of the Parquet files. The id of a column is its position, counted from 1. Columns of
+ * properties follow.
  */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
@@ -56,7 +56,10 @@ const schemaOf = (fields: TableFields) => ({
   ],
 });
 
-/** Updates the fields to the definitions. A field that keeps its name and type keeps its id. */
+/**
+ * Updates the fields to the definitions. A field keeps its id as long as it keeps its name and
+ * type.
+ */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumn[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
@@ -73,7 +76,9 @@ const optional = (id: number, name: string, type: AvroSchema) => ({
   default: null,
 });
 const record = (name: string, fields: readonly AvroField[]): AvroRecord => ({ type: 'record', name, fields });
-/** Map of bounds, written as an array of pairs, because the keys of Avro maps cannot be numbers. */
+/**
+ * Map of bounds, written as an array of pairs, because the keys of an Avro map cannot be numbers.
+ */
 const bounds = (key: number, value: number) => ({
   type: 'array' as const,
   logicalType: 'map',
@@ -131,8 +136,8 @@ const listSchema = record('manifest_file', [
 const added = 1;
 
 /**
- * Returns the manifest of a month. Its entries inherit the sequence number under which the manifest
- * list first names it.
+ * Returns the manifest of a month. Its entries inherit the sequence number of the first manifest
+ * list that names the manifest.
  */
 export function writeManifest(
   fields: TableFields,
@@ -214,8 +219,8 @@ export interface TableState {
 }
 
 /**
- * Returns metadata that has no older snapshots, because an older snapshot could still contain a
- * deleted person.
+ * Returns metadata without older snapshots, because an older snapshot could still contain a deleted
+ * person.
  */
 export function tableMetadata(state: TableState): object {
   const { uuid, location, version, fields, at, manifestList, manifests } = state;

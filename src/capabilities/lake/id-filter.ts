@@ -8,9 +8,10 @@ import type { IdBits } from './file-store.ts';
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
- * A Bloom filter of the ids in a data file, so that a deletion can skip most files (`findHolders`).
- * All bits of an id are in one block, so a test needs one memory access. The filter is halved as
- * long as at most half of its bits are set. It has about 10 bits per id and 1 % false positives.
+ * A Bloom filter of the ids in a data file, with which a deletion can skip most files
+ * (`findHolders`). All bits of an id are in one block, so a test needs only one memory access. The
+ * filter is halved as long as at most half of its bits are set. It has about 10 bits per id and 1 %
+ * false positives.
  */
 
 const bitsPerId = 7;
@@ -30,7 +31,7 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** First bit of an id in its block, and the distance from each bit to the next. */
+/** First bit of an id in the id's block, and the distance from each bit to the next. */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
 
@@ -78,8 +79,8 @@ function countBits(word: number): number {
 }
 
 /**
- * Returns where the bits of ids are. The block is `hash` modulo the number of blocks. The bits are
- * `first`, `first + step` …
+ * Returns the positions of the bits of ids. The block is `hash` modulo the number of blocks. The
+ * bits are `first`, `first + step` …
  */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {

@@ -1,7 +1,7 @@
 /*
  * The lake: for each environment, an Iceberg table of its events in the file store, for other query
  * engines. `append-events.ts` adds new events, `archive-events.ts` moves events whose retention has
- * ended, `erase.ts` removes deleted people. Every snapshot has each event exactly once.
+ * ended, and `erase.ts` removes deleted people. Every snapshot contains each event exactly once.
  */
 import type { Capability } from '../../capability.ts';
 import { tendLake } from './append-events.ts';
@@ -22,7 +22,7 @@ export const lake: Capability = {
   },
   deletions: {
     eraseFiles,
-    // After a failed deletion, the lake may lack events that are still in the database.
+    // After a failed deletion, events that are still in the database may be missing from the lake.
     failed: (db, environmentId) => noteErased(db, environmentId, null, { isLate: true }),
     findMovedUntil,
   },

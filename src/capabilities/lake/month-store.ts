@@ -5,7 +5,10 @@ import { removeDoomed } from '../../postgres/retirements.ts';
 
 /** Number of times that files may be appended to a month before the month is rewritten. */
 export const LAKE_APPENDS = 48;
-/** Hours for which a month is left unchanged after events were removed, and hours after its end. */
+/**
+ * Hours for which a month is not rewritten after events were removed, and hours after the end of a
+ * month.
+ */
 const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 
@@ -34,8 +37,8 @@ export interface MonthState {
 }
 
 /**
- * Lists the environments that have events in a month's table. With `isWhole`, also lists those that
- * have hot files.
+ * Lists the environments that have events in a month's table. With `isWhole`, also lists
+ * environments that have hot files.
  */
 export function listLakeMonths(
   db: Database,
@@ -69,7 +72,7 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
 
 /**
  * Reads the state of a month. Its files are due to be rewritten when the month is over, when there
- * are many files, or some time after a removal.
+ * are many files, or some time after events were removed.
  */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
@@ -87,8 +90,8 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
 }
 
 /**
- * Records that files were added to a month, or with `isWhole` that its files were replaced. Returns
- * false if the month was changed concurrently.
+ * Records that files were added to a month or, with `isWhole`, that the month's files were
+ * replaced. Returns false if the month was changed concurrently.
  */
 export async function settleMonth(
   db: Database,
@@ -120,8 +123,8 @@ export async function releaseMonth(
 }
 
 /**
- * Records that a deletion has changed files. With `isLate` the files also become stale, because
- * they may lack events that are still in the database.
+ * Records that a deletion has changed files. With `isLate`, the files also become stale, because
+ * events that are still in the database may be missing from them.
  */
 export async function noteErased(
   db: Database,

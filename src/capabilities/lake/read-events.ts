@@ -15,14 +15,14 @@ import { type FileRef, type FileStore, MissingFileError } from '../../files/file
 import type { WrittenFile } from './file-store.ts';
 
 /*
- * Reads data files. Memory per reader: one row group (2 500 events, or 512 KiB unpacked), and 2 KiB
- * for each group of the file.
+ * Reads data files. Each reader needs memory for one row group (2 500 events, or 512 KiB unpacked),
+ * and 2 KiB for each group of the file.
  */
 
 const columns = columnsOf('events', everything);
 
 /**
- * Parsers of cells. Times are read as microseconds. A byte order mark at the start of a string is
+ * Parsers for cells. Times are read as microseconds. A byte order mark at the start of a string is
  * kept.
  */
 const parsers = {
@@ -30,7 +30,7 @@ const parsers = {
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** Parsers of the footer. They keep bounds in a form that can be copied to the new file. */
+/** Parsers for the footer. They keep bounds in a form that can be copied to the new file. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
@@ -45,7 +45,7 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** Bytes of the file from position `start`. */
+  /** Bytes of the file, starting at position `start`. */
   readonly bytes: Buffer;
   readonly start: number;
 }
@@ -91,7 +91,8 @@ export class LakeGroup implements PackedGroup {
 }
 
 /**
- * Yields the row groups. @throws LostLakeFile, also after the last group if the bytes have changed
+ * Yields the row groups. @throws LostLakeFile, including after the last group if the bytes have
+ * changed
  */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;

@@ -17,7 +17,7 @@ export interface Erasure {
   readonly ids: ReadonlySet<string>;
 }
 
-/** Returns the events of a row group as COPY values. Omits erased users and companies. */
+/** Returns the events of a row group as COPY values, without erased users and companies. */
 export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
   const isErased = (entity: Entity, id: string | null | undefined): boolean =>
     erasure?.entity === entity && erasure.ids.has(id ?? '');
@@ -40,7 +40,7 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
 }
 
 /**
- * Returns the hash of all events in the files. It equals `hashPlan` for the same events. @throws
+ * Returns the hash of all events in the files, which equals `hashPlan` for the same events. @throws
  * LostLakeFile
  */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {

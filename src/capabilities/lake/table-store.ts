@@ -18,7 +18,10 @@ export interface LakeTable {
   readonly environmentId: number;
   /** UUID that is part of the addresses of the table's files. */
   readonly folder: string;
-  /** Address of the file store when the metadata was written. `null` if no metadata was written. */
+  /**
+   * Address of the file store when the metadata was written. `null` if no metadata has been
+   * written.
+   */
   readonly location: string | null;
   /** Number of the current snapshot. 0 if there is no snapshot. */
   readonly version: number;
@@ -27,14 +30,14 @@ export interface LakeTable {
 
 export interface TableFields {
   readonly schema: number;
-  /** Last id that was used for a field, including removed fields. 0 if no id was used. */
+  /** Last id used for a field, including removed fields. 0 if no id has been used. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Reads the table of an environment. Creates it if it is missing. */
+/** Reads the table of an environment, creating it if it is missing. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -81,7 +84,9 @@ export async function setSnapshot(
     where environment_id = ${environmentId}`.execute(db);
 }
 
-/** Returns the environments whose metadata names a location other than the file store's. */
+/**
+ * Returns the environments whose metadata contains a location other than that of the file store.
+ */
 export function findMovedTables(db: Database, location: string): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id from lake_tables where version > 0 and location <> ${location}`;

@@ -6,8 +6,8 @@ import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
 /**
- * Appends new events to the lake. All workers share one task. It runs again LAKE_EVERY after it has
- * ended.
+ * Appends new events to the lake. All workers share one task, which runs again LAKE_EVERY after it
+ * has ended.
  */
 const appendJob: BesideKind<System> = {
   ...periodic,

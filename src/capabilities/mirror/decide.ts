@@ -34,7 +34,7 @@ export async function requireMirrorFits(
 
 /**
  * Decides what happens to the missing profiles. The decision is made only once, in a transaction
- * that also checks that this attempt still owns the load.
+ * that also checks whether this attempt still owns the load.
  */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
@@ -47,7 +47,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** Removes the listed profiles. Can be called again after an interruption. */
+/** Removes the listed profiles. May be called again after an interruption. */
 export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;

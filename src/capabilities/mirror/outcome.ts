@@ -9,7 +9,7 @@ export interface Mirror {
 
 const defaultMaxRemoved = '5%';
 
-/** Returns the options of a mirror, or `null` if none is requested. */
+/** Returns the options of a mirror, or `null` if no mirror is requested. */
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {
@@ -31,7 +31,7 @@ export interface Mirrored {
   /** Number of profiles of the entity that existed before the load. */
   readonly profiles: number;
   /**
-   * Number of profiles that are missing from the file and that were not written after the file was
+   * Number of profiles that are missing from the file and were not written after the file was
    * received.
    */
   readonly missing: number;

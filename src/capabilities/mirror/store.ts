@@ -1,7 +1,8 @@
 /*
- * Finds the profiles missing from a load's file, by hashes of its keys (`load_chunk_keys`).
+ * Finds the profiles missing from a load's file, by hashes of the file's keys (`load_chunk_keys`).
  * Profiles with equal hashes count as present. `load_missing` lists the missing keys, which are
- * removed in slices. Rejected: a mark on each profile, which would rewrite all of them.
+ * removed in slices. Rejected alternative: a mark on each profile, which would rewrite all
+ * profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -14,7 +15,7 @@ import { countOf, type Database, isTrue, selectWhere } from '../../postgres/data
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
 /**
- * SQL of a mirror's decision and progress. `null` before the decision, and for loads that are not
+ * SQL for a mirror's decision and progress. `null` before the decision, and for loads that are not
  * mirrors.
  */
 export const mirrored = sql<Mirrored | null>`(
@@ -26,15 +27,15 @@ export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly entity: Entity;
-  /** Time when the file was received. Profiles that were written later are kept. */
+  /** Time when the file was received. Profiles written later are kept. */
   readonly fileAt: string;
   readonly fileCursor: string;
 }
 
 /**
- * Reads a mirror's options, scope and decision. `isLogged`: the log has all changes since the file
- * was received. `isDoubtful`: records were refused for a reason other than suppression, so a
- * missing profile may be one of them.
+ * Reads a mirror's options, scope and decision. `isLogged`: the log contains all changes since the
+ * file was received. `isDoubtful`: records were refused for a reason other than suppression, so a
+ * missing profile may be that of a refused record.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
@@ -57,7 +58,7 @@ export async function readMirror(db: Database, loadId: number) {
 }
 
 /**
- * SQL of the time when the file of a load was first received. If a load reuses the file of another
+ * SQL for the time when a load's file was first received. If a load reuses the file of another
  * load, this is the time of the other load.
  */
 const cameAt = sql`coalesce(
@@ -77,8 +78,8 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Condition that `p` was not written after the file was received. Ignores writes of loads that were
- * accepted before the file. Includes writes of single records that change nothing, which set only
+ * Condition that `p` was not written after the file was received. Ignores writes by loads accepted
+ * before the file. Includes writes of single records that change nothing, which set only
  * `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
@@ -105,8 +106,8 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
 }
 
 /**
- * SQL that is true if a file that was received later has already been loaded. A load that has the
- * same time of receipt is a load of this file.
+ * SQL that is true if a file received later has already been loaded. A load with the same time of
+ * receipt is a load of this file.
  */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
@@ -118,7 +119,7 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
 
 /**
  * Decides whether the missing profiles are removed, and if so, lists them. They are kept if `kept`
- * is a reason, if a later file was loaded, or if their number exceeds `limit`.
+ * is a reason, if a later file was loaded, or if there are more of them than `limit`.
  */
 export async function listMissing(
   db: Database,
@@ -177,8 +178,8 @@ export async function listMissing(
 }
 
 /**
- * Removes up to `limit` listed profiles, in the order of their keys. Returns how many list entries
- * were processed.
+ * Removes up to `limit` listed profiles, in the order of their keys. Returns the number of
+ * processed list entries.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
@@ -211,8 +212,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 }
 
 /**
- * Adds the missing profiles to a plan, after the rows of its chunks. Returns the query of the added
- * rows.
+ * Adds the missing profiles to a plan, after the rows of its chunks. Returns a query that selects
+ * the added rows.
  */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
@@ -231,7 +232,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Deletes list entries of profiles that were not removed, such as the entries of a plan. */
+/** Deletes list entries for profiles that were not removed, such as the entries of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

@@ -16,15 +16,15 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** Maximum number of attempts for a delivery. A replay gets the same number again. */
+  /** Maximum attempts for a delivery. A replay gets the same number again. */
   readonly attempts: number;
   /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;
-  /** Factor by which each pause is longer than the previous one. */
+  /** Factor by which each pause is longer than the pause before. */
   readonly pauseFactor: number;
   /**
-   * Maximum fraction by which a pause is randomly lengthened or shortened. It spreads retries of
-   * deliveries that failed at the same time.
+   * Maximum fraction by which a pause is randomly lengthened or shortened. This spreads the retries
+   * of deliveries that failed at the same time.
    */
   readonly jitter: number;
   /** Maximum pause that a receiver can request with `Retry-After`, in milliseconds. */
@@ -49,8 +49,8 @@ export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): 
 }
 
 /**
- * Returns the pause in milliseconds after attempt number `attempt`, which is counted from 1.
- * `chance` is a random number from 0 to 1.
+ * Returns the pause in milliseconds after attempt number `attempt`, counted from 1. `chance` is a
+ * random number from 0 to 1.
  */
 export function pauseAfter(
   policy: DeliveryPolicy,
@@ -137,8 +137,8 @@ async function sendMail(
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Anyone who has the links can open them. Therefore only the recipients that the export request
-    // names receive them.
+    // Anyone who has the links can open them. Therefore, only the recipients named in the export
+    // request receive them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -180,8 +180,8 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A response may contain the receiver's address, which must not be logged. If there was a
-    // response, only its status is logged.
+    // A response may contain the receiver's address, which must not be logged. Therefore, only the
+    // status of the response is logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -193,7 +193,7 @@ async function followUp(
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Makes a single attempt, without a task. The delivery then is delivered or dead. */
+/** Makes a single attempt, without a task. Afterwards, the delivery is either delivered or dead. */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
   const state = endStateOf(attempt);

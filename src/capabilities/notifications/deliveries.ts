@@ -17,8 +17,8 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
 
 /**
- * Makes deliveries due immediately, under the same ids and with all attempts again. Returns the
- * ids. @throws InputError `not_found` for an unknown delivery or an ended subscription
+ * Makes deliveries due immediately, under the same ids and with the full number of attempts.
+ * Returns the ids. @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
   context: Pick<TaskContext, 'db' | 'queue' | 'log'>,
@@ -48,7 +48,7 @@ export async function sendTest(
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // The ping has no task, so that a worker does not send it a second time.
+  // The ping has no task, so that no worker sends it a second time.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)

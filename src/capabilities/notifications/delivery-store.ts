@@ -14,18 +14,22 @@ import {
 import type { Channel, DeliveryState } from './names.ts';
 
 /*
- * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes it pending
- * again. A pending delivery has a task of kind `delivery`. The tasks are grouped by subscription.
+ * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes the
+ * delivery pending again. A pending delivery has a task of kind `delivery`. The tasks are grouped
+ * by subscription.
  */
 
 export interface Recipient {
-  /** `null` if the job itself, not a subscription, names the address. */
+  /** `null` if the address comes from the job itself, not from a subscription. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** Inserts one delivery per receiver, and only one per mail address. Returns the ids. */
+/**
+ * Inserts one delivery per receiver, and only one per mail address. Returns the ids of the
+ * deliveries.
+ */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -112,7 +116,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Records an attempt. Call this in the transaction that ends or releases the attempt's task. */
+/** Records an attempt. Call it in the transaction that ends or releases the attempt's task. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,
@@ -162,7 +166,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Marks pending deliveries that have no task as dead. They are pings whose process was killed. */
+/** Marks pending deliveries without a task as dead. They are pings whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
   return changedBy(prepared(db))`
     update notification_deliveries d
@@ -178,7 +182,7 @@ export type Replay = { readonly publicId: string } | { readonly failedSince: Dat
 
 /**
  * Makes deliveries pending again, unless they are being sent or their subscription has ended or is
- * disabled. Returns both ids of each.
+ * disabled. Returns both ids of each delivery.
  */
 export function reopenDeliveries(
   db: Database,

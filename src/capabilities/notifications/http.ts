@@ -179,7 +179,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Receivers get data about jobs, so only an administrator may add one.
+  // Only an administrator may add a receiver, because receivers get data about jobs.
   access: 'admin',
   json: {
     schema: newSubscription,

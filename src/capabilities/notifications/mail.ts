@@ -12,7 +12,7 @@ import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
 /*
- * Sends mail. Without SMTP_URL, messages are written to files for developers. Only this file uses
+ * Sends mail. Without SMTP_URL, messages are written to files for developers. No other file uses
  * nodemailer.
  */
 
@@ -28,7 +28,10 @@ export interface Message {
 }
 
 export interface MailTransport {
-  /** @throws FinalFailure if the server will never accept the message, and transient errors */
+  /**
+   * @throws FinalFailure if the server will never accept the message. Transient errors are also
+   * thrown.
+   */
   send(message: Message): Promise<void>;
   close(): void;
 }
@@ -87,9 +90,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/**
- * Time limits in milliseconds. With them, a server that does not respond cannot block the worker.
- */
+/** Time limits in milliseconds, so that a server that does not respond cannot block the worker. */
 const timeouts = {
   connectionTimeout: 5_000,
   greetingTimeout: 5_000,
@@ -113,7 +114,10 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/** Keeps only the server's response. The original error contains the settings and the password. */
+/**
+ * Keeps only the server's response, because the original error contains the settings and the
+ * password.
+ */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -123,8 +127,8 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // A permanent refusal is final only if it concerns the message or its recipient. A refusal of the
-  // login or the sender concerns our settings, which can be corrected.
+  // A permanent refusal is final only if it concerns the message or its recipient. If it concerns
+  // the login or the sender, the settings can be corrected.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
@@ -137,13 +141,13 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // The name begins with the time, so listings are in chronological order.
+    // The name begins with the time, so that listings are in chronological order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Without this, every attempt would leave a partial file on a full disk.
+      // Otherwise, every attempt would leave a partial file on a full disk.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -152,9 +156,9 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * Composes the plain-text message about an event: facts, one per line, and then links. Callers
- * choose the names in the facts, so each fact is limited to one line. The subject is the only
- * header that contains such names.
+ * Composes the plain-text message about an event: facts, one per line, then links. Names in the
+ * facts are chosen by callers, so each fact is limited to one line. The subject is the only header
+ * that contains such names.
  */
 
 interface LinkedFile {
@@ -170,7 +174,7 @@ export interface LinkedFiles {
   readonly expireAt: Date;
 }
 
-/** The job that an event is about, as the API renders it. */
+/** The job that an event reports, as rendered by the API. */
 type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
 interface RunData {
   readonly schedule?: string;
@@ -191,7 +195,8 @@ const longestLine = 500;
 const count = new Intl.NumberFormat('en-US');
 
 /**
- * Composes the message about an event. `linked` has the files for a recipient that an export names.
+ * Composes the message about an event. `linked` contains the files for a recipient named in an
+ * export request.
  */
 export function composeMail(
   event: EventBody,
@@ -210,8 +215,8 @@ export function composeMail(
 }
 
 /**
- * Returns the subject. It contains the job, its outcome and the reason, so that it is sufficient on
- * a phone.
+ * Returns the subject. It states the job, its outcome and the reason, so that it is sufficient on a
+ * phone.
  */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';

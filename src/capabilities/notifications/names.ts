@@ -10,7 +10,7 @@ export type EventType = JobEvent['type'] | 'ping';
 export const channels = ['webhook', 'email'] as const;
 export type Channel = (typeof channels)[number];
 
-/** States of a delivery: pending → delivered | dead. A replay makes it pending again. */
+/** States of a delivery: pending → delivered | dead. A replay makes the delivery pending again. */
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 

@@ -9,7 +9,7 @@ const MAX_ANSWER_BYTES = 1024;
 /** Rules for webhooks: which addresses are allowed, and how long a call may take. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
-  /** Time limit from the look-up of the name until the head of the response. */
+  /** Time limit for everything from the name look-up to the head of the response. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
 }
@@ -27,15 +27,15 @@ export interface Webhook {
 interface WebhookAnswer {
   /** HTTP status. `null` if there was no response. */
   readonly status: number | null;
-  /** Error message in one line. `null` if there was no error. */
+  /** Error message on one line. `null` if there was no error. */
   readonly error: string | null;
-  /** Pause that the receiver requests. `null` if it requests none. */
+  /** Pause requested by the receiver. `null` if it requests none. */
   readonly retryAfterMs: number | null;
 }
 
 /**
  * Posts an event to its receiver. Does not follow redirects. Reads at most the beginning of the
- * response. Throws only Interrupted, if `stopping` is aborted.
+ * response. The only error it throws is `Interrupted`, when `stopping` is aborted.
  */
 export async function sendWebhook(
   webhook: Webhook,

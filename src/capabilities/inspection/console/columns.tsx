@@ -36,7 +36,7 @@ import {
 import { RefusedSamples } from './reading.tsx';
 
 /**
- * Shows what each column becomes. Whenever the user makes a choice, the server inspects the file
+ * Shows what each column becomes. After each choice by the user, the server inspects the file
  * again.
  */
 export function Columns({ query, inspection }: Inspected): VNode {
@@ -109,7 +109,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Starts the load immediately if no choice is doubtful. Otherwise starts a plan of the load. */
+/** Starts the load immediately if no choice is doubtful. Otherwise, starts a plan of the load. */
 function Start({ query, inspection }: Inspected): VNode {
   const start = useStart();
   const load = (change: object) => () =>

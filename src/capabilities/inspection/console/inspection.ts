@@ -1,4 +1,4 @@
-/* The server's inspection of an upload. The page's address stores every choice. */
+/* The server's inspection of an upload. The page's address stores all choices. */
 
 import { parts } from 'sluice:capabilities';
 import type { Query } from '../../../console/client/lib/address.ts';
@@ -38,7 +38,7 @@ export function isReadingChosen(query: Query): boolean {
   return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
 
-/** Returns the options in the form that `POST /v1/imports` and inspections expect. */
+/** Returns the options in the form expected by `POST /v1/imports` and by inspections. */
 export function optionsOf(query: Query): Record<string, unknown> {
   const map = mapOf(query);
   const listOptions = lists.map((name) => [name, listOf(query, name)] as const);
@@ -51,8 +51,8 @@ export function optionsOf(query: Query): Record<string, unknown> {
 }
 
 /**
- * Returns a list option: the strings that mean an empty cell, or the column types in the form of
- * the API.
+ * Returns a list option: the strings that mean an empty cell, or the column types in the form that
+ * the API uses.
  */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
@@ -83,7 +83,7 @@ export interface Inspected {
   readonly inspection: Inspection;
 }
 
-/** Returns true if the records are another product's. Such records need no map. */
+/** Returns true if the records come from another product. Such records need no map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }
@@ -98,9 +98,7 @@ export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/**
- * Names that have a fixed meaning. A property that has such a name is mapped as `metadata.<name>`.
- */
+/** Names with a fixed meaning. A property that has such a name is mapped as `metadata.<name>`. */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
@@ -114,7 +112,7 @@ export function roleOf({ becomes }: InspectedColumn): Role {
 }
 
 /**
- * Shows a choice before the server responds. The map that the user chose replaces the map of the
+ * Shows a choice before the server responds: the map chosen by the user replaces the map of the
  * previous inspection.
  */
 export function withChoices(query: Query, inspection: Inspection): Inspection {
@@ -127,7 +125,7 @@ export function withChoices(query: Query, inspection: Inspection): Inspection {
   return { ...inspection, map, columns };
 }
 
-/** Returns what a column becomes with the map that the user chose. */
+/** Returns what a column becomes with the map chosen by the user. */
 function becomesWith(
   map: ColumnMap,
   inspection: Inspection,
@@ -177,7 +175,7 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Returns the types of those columns that become properties, in the form of the API. */
+/** Returns the types of the columns that become properties, in the form that the API uses. */
 export function typesWith(types: Types, map: ColumnMap, inspection: Inspection): string[] {
   const typed = inspection.columns.filter((column) =>
     becomesWith(map, inspection, column)?.startsWith(within),

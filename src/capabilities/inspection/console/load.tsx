@@ -9,8 +9,8 @@ import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**
- * Screen of a file whose load is not yet planned. The address stores every choice, and the server
- * stores the file. Therefore any browser can continue, and nothing is sent twice.
+ * Screen of a file whose load has not been planned yet. The address stores all choices, and the
+ * server stores the file. Therefore, any browser can continue, and nothing is sent twice.
  */
 export function Load(): VNode {
   const query = useQuery();
@@ -55,7 +55,7 @@ export function Load(): VNode {
   );
 }
 
-/** Names the earlier load. Its options apply where the address has no choice. */
+/** Names the earlier load, whose options apply where the address has no choice. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;

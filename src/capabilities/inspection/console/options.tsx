@@ -47,7 +47,8 @@ const entities: Options = [
 const products = Object.entries(presetTitles);
 
 /**
- * Creates the controls. A choice may change the columns, so it resets the choices made for columns.
+ * Creates the controls. Because a choice may change the columns, it resets the choices made for
+ * columns.
  */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
@@ -105,8 +106,8 @@ export function Dialect({ query, inspection: { read_as: readAs } }: Inspected): 
 }
 
 /**
- * Shows what kind of records the file has, and what happens to values or profiles that the file
- * lacks.
+ * Shows what kind of records the file contains, and what happens to values or profiles that are
+ * missing from the file.
  */
 export function Meaning({ query, inspection: { preset, entity } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);

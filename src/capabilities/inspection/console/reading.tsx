@@ -16,7 +16,10 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   parquet: 'Parquet',
 };
 
-/** Summarises how the server reads the file. The summary unfolds to controls that correct it. */
+/**
+ * Summarises how the server reads the file. The summary unfolds to show controls for correcting
+ * this.
+ */
 export function Reading({ query, inspection }: Inspected): VNode {
   const { read_as: readAs, problem, head } = inspection;
   const isOpen = readAs === null || isReadingChosen(query);
@@ -65,7 +68,7 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
 
 const shownLines = 20;
 
-/** Shows the beginning of the file. Invisible characters are made visible. */
+/** Shows the beginning of the file, with invisible characters made visible. */
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (

@@ -7,7 +7,7 @@ import type { Inspection } from '../api.ts';
 
 /*
  * Files that this page sends. Sending continues while the user visits other screens, and resumes
- * after the connection was lost.
+ * after a lost connection.
  */
 
 /** A file that is being sent or was sent from this page. The server stores it for a day. */
@@ -29,11 +29,11 @@ export const sendings = signal<readonly Sending[]>([]);
 const pauseMs = growing(500, 15_000);
 /** If there is no progress for this time, the request is aborted and the file is sent again. */
 const stuckMs = 60_000;
-/** Minimum time between two updates. Without it, every packet would redraw the page. */
+/** Minimum time between two updates. Otherwise, every packet would redraw the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
-/** Functions that stop sending, by the file's key. */
+/** Functions that stop sending a file, by the file's key. */
 const stops = new Map<string, AbortController>();
 
 export function cancelSending({ key }: Sending): void {
@@ -66,9 +66,7 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/**
- * Sends a file. Sends it again as long as errors are transient. Resolves to the id of the upload.
- */
+/** Sends a file, repeatedly as long as errors are transient. Resolves to the id of the upload. */
 function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   const work = (): Promise<string> => {
     change(key, { state: 'sending', sent: 0, error: null });
