@@ -80,7 +80,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // The response may take the whole time, because `signal` limits the call anyway.
+    // The response may take the whole time, because `signal` limits the call in any case.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
@@ -107,7 +107,7 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // The rest of the body is not needed, because the status is enough.
+    // The rest of the body is not needed, because the status is sufficient.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }
@@ -119,12 +119,12 @@ export function shortLine(text: string): string {
 const secretPrefix = 'whsec_';
 const secretBytes = 32;
 
-/** Returns a secret in the form of Standard Webhooks: `whsec_` and 256 random bits in base64. */
+/** Returns a secret in the format of Standard Webhooks: `whsec_` and 256 random bits in base64. */
 export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
-/** Returns the header `webhook-signature`. It has one signature for each valid secret. */
+/** Returns the header `webhook-signature`, which contains one signature for each valid secret. */
 export function signWebhook(
   secrets: readonly string[],
   { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },

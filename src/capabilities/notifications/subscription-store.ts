@@ -13,7 +13,7 @@ import {
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
-/** A receiver of notifications about an environment's jobs. Its secrets are not included. */
+/** A receiver of notifications about an environment's jobs, without its secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
@@ -89,7 +89,10 @@ export async function disableSubscription(
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
 }
 
-/** Returns when the previous secret becomes invalid. `null` if there is no such subscription. */
+/**
+ * Returns the time at which the previous secret becomes invalid. `null` if there is no such
+ * subscription.
+ */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -169,10 +172,7 @@ export async function insertEvent(
     .execute();
 }
 
-/**
- * Deletes old events that have no pending delivery, and removed subscriptions that have no
- * delivery.
- */
+/** Deletes old events without pending deliveries, and removed subscriptions without deliveries. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const deleted = await changedBy(db)`
     delete from notification_events e
@@ -180,8 +180,8 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // Waits a day, because a job that ended at the same time may have read the subscription before it
-  // was removed.
+  // Waits a day, because a job that ended at the same time may have read the subscription before
+  // its removal.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

@@ -55,7 +55,8 @@ function checkTarget({ channel, target }: NewSubscription, rules: AddressRules):
 }
 
 /**
- * Checks only the form of the URL. Each delivery checks the resolved address. @throws InputError
+ * Checks only the form of the URL. The resolved address is checked for each delivery. @throws
+ * InputError
  */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
@@ -85,7 +86,7 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
   }
 }
 
-/** @throws InputError `not_found`, also for a subscription of another environment */
+/** @throws InputError `not_found`, including for a subscription of another environment */
 export async function requireSubscription(
   db: Database,
   environmentId: number,
@@ -112,9 +113,9 @@ export async function removeSubscription(
 }
 
 /**
- * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`, the
- * previous secret also signs. Older secrets are invalid. @throws InputError `not_found`, or
- * `invalid_field` for mail
+ * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`,
+ * webhooks are also signed with the previous secret. Older secrets are invalid. @throws InputError
+ * `not_found`, or `invalid_field` for mail
  */
 export async function rotateSecret(
   context: ActContext,

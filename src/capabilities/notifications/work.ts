@@ -7,12 +7,11 @@ export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 /** Maximum number of notifications that one worker sends at the same time. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
-/** Policy of deliveries. Its attempts and pauses also apply to errors of our own. */
+/** Policy for deliveries. Its attempts and pauses also apply to our own errors. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
 /**
- * Task of a delivery. It does not use a slot of the job queue, so a receiver that hangs does not
- * block jobs.
+ * Task of a delivery. It bypasses the job queue, so that a receiver that hangs does not block jobs.
  */
 export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',

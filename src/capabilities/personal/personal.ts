@@ -1,7 +1,8 @@
 /*
  * Personal properties are dropped or hashed before their record is stored, so no table contains the
- * original value. `values.ts` changes values. The capability `rules` determines the properties. At
- * the end of a load that has personal properties, its file is removed. Its rejects have no text.
+ * original value. `values.ts` changes values. The capability `rules` determines which properties
+ * are personal. When a load with personal properties ends, its file is removed. The rejects of such
+ * a load have no text.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
@@ -24,8 +25,7 @@ export const personal: Capability = {
 };
 
 /**
- * Marks a load as one of which no text may be stored. Call this in the transaction that accepts the
- * load.
+ * Marks a load of which no text may be stored. Call it in the transaction that accepts the load.
  */
 export const keepNoText = addPersonalLoad;
 
@@ -43,8 +43,9 @@ export function requireKeyFor(secret: string | null, actions: readonly PersonalA
 const KEY_BYTES = 32;
 
 /**
- * Returns an environment's personal values. Their key is derived, so a leak in one environment
- * reveals nothing about another. @throws TransientError if the actions need a key and there is none
+ * Returns an environment's personal values. Their key is derived for each environment, so a leak in
+ * one environment reveals nothing about another. @throws TransientError if the actions need a key
+ * and there is none
  */
 export async function openPersonal(
   { db, config: { personalKey } }: JudgeContext,
@@ -58,13 +59,13 @@ export async function openPersonal(
 }
 
 /**
- * Changes the personal properties of one entity. Without `values`, values are hidden. The action of
- * `address.street` applies to that member of `address` (an object, a list of objects or JSON text)
- * and to a property of that name.
+ * Changes the personal properties of one entity. Without `values`, values are hidden. The action
+ * for `address.street` applies to that member of `address` (an object, a list of objects or JSON
+ * text) and to a property with that name.
  */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
-  /** Names of objects (or lists of objects) that have members with actions. */
+  /** Names of objects, or of lists of objects, whose members have actions. */
   readonly containers = new Set<string>();
   readonly #values: PersonalValues;
 
@@ -92,8 +93,8 @@ export class PersonalProperties {
   }
 
   /**
-   * Returns the action of a property. If it has none, returns the action of an object that contains
-   * it, by its dotted name.
+   * Returns the action for a property. If there is none, returns the action for an object that
+   * contains the property, according to the dotted name.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
@@ -118,8 +119,8 @@ export class PersonalProperties {
     if (!this.containers.has(name)) return value;
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
-    // A CSV cell may contain the object as text. If the text cannot be parsed, it is dropped,
-    // because it may contain personal values.
+    // A CSV cell may contain the object as text. Text that cannot be parsed is dropped, because it
+    // may contain personal values.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);

@@ -19,8 +19,8 @@ export class PersonalValues {
   }
 
   /**
-   * Returns the value to store, or `undefined` if it is dropped. Keeps `null`, because it removes a
-   * property.
+   * Returns the value to store, or `undefined` if it is dropped. `null` is kept, because it removes
+   * a property.
    */
   change(action: PersonalAction, value: unknown): unknown {
     if (value === null) return null;

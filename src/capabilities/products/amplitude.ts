@@ -17,8 +17,8 @@ import {
 
 /**
  * Reads a line of Amplitude's event export. `event_type` is the name of the event. User properties
- * are values at the time of the event, or operations. `$identify` and `$groupidentify` become
- * profiles.
+ * are either values at the time of the event, or operations. `$identify` and `$groupidentify`
+ * become profiles.
  */
 export function readAmplitude(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event_type: name, group_type, group_value } = line;

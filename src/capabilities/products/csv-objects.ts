@@ -40,7 +40,7 @@ export class CsvObjects {
     for (const [column, [within, name]] of this.#paths.entries()) {
       if (cells.isEmpty(column)) continue;
       const json = jsonOf(fromByteString(cells.byteString(column)));
-      // A file may have an object and the object's members in separate columns.
+      // A file may contain an object and also its members, in separate columns.
       const isObject = within === '' && this.#containers.has(name) && json.trimStart().startsWith('{');
       const member = isObject ? json.trim().slice(1, -1) : `${JSON.stringify(name)}:${json}`;
       const container = isObject ? name : within;
@@ -52,7 +52,7 @@ export class CsvObjects {
   }
 }
 
-/** Columns of flattened JSON. Their names consist of an object and a member. */
+/** Columns of flattened JSON, whose names consist of an object and a member. */
 const flattened =
   /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
 

@@ -7,7 +7,7 @@ import { anyObject, withExamples } from '../../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
 /**
- * Method and path of a route, its product, and the members that the path implies for its records.
+ * Method and path of a route, its product, and the members that the path implies for each record.
  */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
@@ -16,7 +16,7 @@ type ProductRoute = readonly [
 ];
 
 /**
- * Types of Segment's calls, by the last part of the path. The browser SDK uses one letter.
+ * Types of Segment's calls, by the last part of the path. The browser SDK uses a single letter.
  * `segmentCalls` in `take-calls.ts` handles `/v1/identify`, `/v1/track` and `/v1/batch`.
  */
 const callTypes: Readonly<Record<string, string | null>> = {
@@ -112,8 +112,8 @@ function capitalised(_: string, first: string, rest: string): string {
 }
 
 /**
- * Settings that Segment's browser SDK reads first. After that it sends only to the address in these
- * settings.
+ * Settings that Segment's browser SDK reads first. Afterwards, it sends only to the address in
+ * these settings.
  */
 const segmentSettings = directRoute(
   {

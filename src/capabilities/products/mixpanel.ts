@@ -14,8 +14,8 @@ import {
 } from './record.ts';
 
 /**
- * Reads an event of Mixpanel's raw export, a profile of its engage export (`$distinct_id`, or
- * `$group_key` and `$group_id`), or a profile update of an SDK. A CSV file has the properties as
+ * Reads an event from Mixpanel's raw export, a profile from its engage export (`$distinct_id`, or
+ * `$group_key` and `$group_id`), or a profile update from an SDK. In a CSV file, properties are
  * columns. The first value of the group key is the company.
  */
 export function readMixpanel(record: JsonObject, context: ProductContext): OurRecords | Reason {
@@ -40,8 +40,8 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
 }
 
 /**
- * Separates the company from the properties. If the properties list several companies, keeps the
- * list as a property too.
+ * Separates the company from the properties. If the properties list several companies, also keeps
+ * the list as a property.
  */
 function withoutCompany(properties: JsonObject, { companyFrom }: ProductContext) {
   const { [companyFrom ?? 'company_id']: company, ...metadata } = properties;
@@ -73,7 +73,7 @@ function readProperties({ $properties, ...columns }: JsonObject): JsonObject {
 }
 
 /**
- * Operations of SDKs on a profile. Only the first three can be applied without knowing the stored
+ * SDK operations on a profile. Only the first three can be applied without knowing the stored
  * value.
  */
 const updates = [

@@ -1,7 +1,8 @@
 /*
- * Records of Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A pure function per
- * product converts a record, or returns the reason for refusing it (`read-records.ts`). Files are
- * rewritten on receipt (`rewrite-file.ts`). SDK requests are converted on reading (`read-call.ts`).
+ * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. For each product,
+ * a pure function converts a record, or returns the reason for refusing it (`read-records.ts`).
+ * Files are rewritten on receipt (`rewrite-file.ts`). SDK requests are converted when they are read
+ * (`read-call.ts`).
  */
 
 import { inputError } from '../../base/errors.ts';

@@ -12,7 +12,7 @@ import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
 /**
- * Maximum difference between two clocks that is ignored, because the request may have taken that
+ * Difference between two clocks up to which it is ignored, because the request may have taken that
  * long.
  */
 const CLOCK_TOLERANCE_MS = 5_000;
@@ -28,12 +28,13 @@ export interface CallContext {
 }
 
 /**
- * @throws InputError `unknown_event_type`, `unsupported_kind`, and the errors of our own readers
+ * @throws InputError `unknown_event_type`, `unsupported_kind`. Errors from our own readers are also
+ * thrown.
  */
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // The clock of a page may be wrong, so its SDK sends how long the event has waited.
+    // The clock of a page may be wrong, so the page's SDK sends how long the event has waited.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -49,14 +50,14 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const isEvent = kind === 'track' || kind === 'page_view';
   const isAlone = isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users);
   const hasCompany = company_id !== undefined && company_id !== null;
-  // An event that names a company moves its user to that company.
+  // An event with a company moves its user to that company.
   if (isAlone && hasCompany)
     profiles.push({ event_type: kindOfEntity.users, user_id, company_id, metadata: {} });
   const read = ({ event_type: of, ...value }: JsonObject): ItemRecord => {
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
     return readOurs(of, new Fields({ value, marked }, fields.bytes, 'The record'), context.environmentId);
   };
-  // Reads the record before its profiles, so that its problems are reported first.
+  // Reads the record before its profiles, so that problems of the record are reported first.
   const item = read(record);
   if (isAlone && !hasCompany) Object.assign(item.record, { impliesUser: true });
   const beside = profiles.map(read);
@@ -90,7 +91,7 @@ export function callReader(product: Preset, adds: object, context: CallContext) 
   };
 }
 
-/** Reads an item of a batch, which is a call of Segment or one of our own records. */
+/** Reads an item of a batch, which is either a Segment call or one of our own records. */
 export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
@@ -127,8 +128,7 @@ function instantOf(value: unknown): Instant | null {
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
 /**
- * Returns true for a call of Segment. Our own records always have `user_id`, and never only
- * `userId`.
+ * Returns true for a Segment call. Our own records always have `user_id`, and never only `userId`.
  */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;

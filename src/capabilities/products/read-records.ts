@@ -38,7 +38,7 @@ export function readRecords(
 
 const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
-/** Returns the user that an unreadable record names, or `null`. */
+/** Returns the user of an unreadable record, or `null`. */
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;

@@ -2,8 +2,8 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * Groups of names by product. A record belongs to a product if it has at least one name of each
- * group. The first matching product is used, because the properties of an event may have names of
+ * Groups of names by product. A record belongs to a product if it has at least one name from each
+ * group. The first matching product is used, because the properties of an event may have names from
  * another product.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
@@ -29,8 +29,8 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
 /**
- * Returns the product of the records, or `null`. Records that also have our own names can only be
- * Userpilot's.
+ * Returns the product of the records, or `null`. Records that also contain our own names can only
+ * be Userpilot's.
  */
 export const recognise: Recognise = (names, isOwn, type) => {
   const isTelling = type === undefined || segmentTypes.has(type);

@@ -2,7 +2,7 @@ import type { Reason } from '../../domain/reject.ts';
 import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
 export interface ProductContext {
-  /** Kind of group that is the company. `null` means the kinds that `companyOf` chooses. */
+  /** Kind of group that represents companies. If `null`, `companyOf` chooses the kind. */
   readonly companyFrom: string | null;
 }
 
@@ -65,14 +65,16 @@ export function membersOf(value: unknown, name: string): JsonObject {
   return isObject(value) ? value : { [name]: value };
 }
 
-/** Removes empty members, because exports have all columns. */
+/** Removes empty members, because the records of exports have all columns. */
 export function filled(members: JsonObject): JsonObject {
   const isFilled = (value: unknown): boolean =>
     value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
 }
 
-/** Kinds of groups that are companies. If none of them exists, the first group is the company. */
+/**
+ * Kinds of groups that represent companies. If none of them exists, the first group is the company.
+ */
 const companyKinds = ['company', 'organization', 'account'];
 
 export type Company = readonly [kind: string, id: unknown];

@@ -25,13 +25,14 @@ import { isReason, type ProductContext } from './record.ts';
 
 /*
  * Rewrites another product's file as our NDJSON before the load is accepted. A record keeps its row
- * and line. Its member `sluice_profiles` contains the profiles that it implies, which are not
- * counted. A record that cannot be rewritten becomes a line with the reason and the original text.
+ * and line. The member `sluice_profiles` of a record contains the profiles implied by that record,
+ * which are not counted. A record that cannot be rewritten becomes a line with the reason and the
+ * original text.
  */
 
 const MAX_MEMBERSHIPS = 250_000;
 
-/** Number of lines that are rewritten before other work of the process gets a turn. */
+/** Number of lines that are rewritten before other work in the process gets a turn. */
 const LINES_AT_A_TIME = 100;
 
 /** Yields the lines of the rewritten file in blocks. */
@@ -92,7 +93,7 @@ function textOf(raw: Buffer): string | Reason {
 class Rewriter {
   readonly #product: Preset;
   readonly #context: ProductContext;
-  /** The company that each user last had in the file. */
+  /** Each user's last company so far in the file. */
   readonly #memberships = new Map<string, string>();
 
   constructor(product: Preset, context: ProductContext) {
@@ -119,8 +120,8 @@ class Rewriter {
   }
 
   /**
-   * If an event names a company other than the user's last one, adds a profile that changes the
-   * company.
+   * If an event has a company other than the user's last one, adds a profile that changes the
+   * user's company.
    */
   #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
     for (const profile of [record, ...profiles]) {
@@ -139,8 +140,8 @@ class Rewriter {
 }
 
 /**
- * Returns true for a corrected record that was refused after it had been rewritten, so it has our
- * form.
+ * Returns true for a corrected record. Such a record was refused after it had been rewritten, so it
+ * already has our format.
  */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;

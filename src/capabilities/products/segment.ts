@@ -3,9 +3,10 @@ import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, objectOf } from './record.ts';
 
 /**
- * Reads a call in the form of Segment's sources and archives. An identify or group call becomes its
- * traits. The fields of an event become metadata, except Segment's own fields. For anonymous users,
- * RudderStack sends an empty `userId`. It sends the traits of an identify call in `context`.
+ * Reads a call in the format of Segment's sources and archives. An identify or group call becomes
+ * its traits. The fields of an event become metadata, except Segment's own fields. For anonymous
+ * users, RudderStack sends an empty `userId`. RudderStack sends the traits of an identify call in
+ * `context`.
  */
 export function readSegment(call: JsonObject): OurRecords | Reason {
   const { type, userId, anonymousId, groupId } = call;

@@ -1,6 +1,6 @@
 /*
- * Requests of other products' SDKs: the envelope, the key and the response that the SDK expects. A
- * record is committed before it is acknowledged. A key in the body is checked before anything is
+ * Requests from other products' SDKs: the envelope, the key and the response that the SDK expects.
+ * A record is committed before it is acknowledged. A key in the body is checked before anything is
  * stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -26,18 +26,18 @@ interface Sdk {
   /** Member of the body that contains the time of sending, by the sender's clock. */
   readonly sentAt: string;
   /**
-   * True if one refused record fails the request. Otherwise a request fails only if all of its
-   * records are refused.
+   * True if a single refused record fails the request. Otherwise, a request fails only if all of
+   * its records are refused.
    */
   readonly isStrict: boolean;
   /**
-   * True if a request is stored completely or not at all, because the SDK sends all of its records
-   * again.
+   * True if a request is stored either completely or not at all, because the SDK would send all of
+   * its records again.
    */
   readonly isWhole: boolean;
   /**
-   * Returns the body of the response. For a strict product, a refusal contains it along with the
-   * errors.
+   * Returns the body of the response. For a strict product, a refusal contains this body along with
+   * the errors.
    */
   readonly answer: (request: FastifyRequest, sent: Sent, result: BatchAnswer) => string | object;
 }
@@ -101,7 +101,7 @@ function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
 }
 
 /**
- * Calls of Segment to `/v1/identify`, `/v1/track` and `/v1/batch`. These routes also accept our own
+ * Segment calls to `/v1/identify`, `/v1/track` and `/v1/batch`. These routes also accept our own
  * records.
  */
 export const segmentCalls: CallSeam = {
@@ -136,8 +136,8 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A beacon sent by a page cannot have a header for its key. This route therefore also accepts our
-  // own records.
+  // A beacon sent by a page cannot have a header for its key. Therefore, this route also accepts
+  // our own records.
   const isMixed = product === 'segment' && !('type' in adds);
   const result = await takeItems(system, request, {
     reply,
@@ -192,8 +192,8 @@ function formField(form: string, names: string): string | null {
 }
 
 /**
- * Decodes JSON, or JSON in base64. A form may have turned each + in base64 into a blank, so this
- * restores it.
+ * Decodes JSON, or JSON in base64. A form may have turned each + in base64 into a blank, which is
+ * reversed here.
  */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');

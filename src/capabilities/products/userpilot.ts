@@ -6,9 +6,9 @@ import { filled, membersOf, notStored, type OurRecords } from './record.ts';
 const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
- * Reads a row of Userpilot's exports and data sync, which have our kinds and columns. Also reads a
- * row of its lists `all_users` and `all_companies`, which have no kinds. Profiles lose columns
- * about the browser, and ids.
+ * Reads a row from Userpilot's exports and data sync, which have our kinds and columns. Also reads
+ * a row from its lists `all_users` and `all_companies`, which have no kinds. Ids and columns about
+ * the browser are removed from profiles.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;

@@ -13,7 +13,7 @@ import {
   time,
 } from '../../http/schema.ts';
 
-/** Remedies for a value that breaks a rule: count it only, leave it out, or refuse its record. */
+/** Remedies for a value that breaks a rule: only count it, omit it, or refuse its record. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {

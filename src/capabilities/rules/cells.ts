@@ -6,7 +6,7 @@ import { UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
-/** Name that replaces the name of a cell that the rules leave out. */
+/** Name that replaces the name of a cell that the rules omit. */
 const leftOut = new KnownName('', role.ignored);
 
 /** Applies the rules to the cells of a record. See `judgeCells` of `RecordStage`. */
@@ -28,7 +28,7 @@ export function applyRules(
   return stage.problems[0] ?? null;
 }
 
-/** Drops the cells of a record that a property in its `metadata` overrides. */
+/** Drops the cells of a record that are overridden by a property in its `metadata`. */
 function hideOverridden(topLevel: CellList, metadata: CellList, shape: Uint8Array): void {
   const names = new Set<string>();
   for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
@@ -74,7 +74,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Returns true if a plain text or number breaks no rule. Does not create a string from it. */
+/** Returns true if a plain string or number breaks no rule. Does not create a JavaScript string. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
   const cellKind = list.kinds[cell] as number;
   if (cellKind !== kind.text && cellKind !== kind.number) return false;

@@ -24,10 +24,10 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects in events in which SDKs send properties of users. */
+/** Objects in events in which SDKs send the properties of users. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** Returns the rules of events, extended by the personal properties of users in these objects. */
+/** Returns the rules for events, extended by the personal properties of users in these objects. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
@@ -42,8 +42,8 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
 }
 
 /**
- * Rules of users, companies or events. Between `begin` and `end` it collects the findings of one
- * record.
+ * Rules for users, companies or events. Between `begin` and `end`, it collects the findings about
+ * one record.
  */
 export class EntityStage {
   readonly #entity: PropertyEntity;
@@ -75,12 +75,14 @@ export class EntityStage {
     }
   }
 
-  /** Returns the rule of a property. `name` is a byte string. */
+  /** Returns the rule for a property. `name` is a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
   }
 
-  /** Returns true if a property that is not listed needs no check. `name` is a byte string. */
+  /**
+   * Returns true if a property that the rules do not list needs no check. `name` is a byte string.
+   */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -97,7 +99,9 @@ export class EntityStage {
     return true;
   }
 
-  /** Returns the value to store, or `undefined` if it is left out. `value` must not be `null`. */
+  /**
+   * Returns the value to store, or `undefined` if the value is omitted. `value` must not be `null`.
+   */
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
@@ -105,8 +109,7 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // A changed value is not judged, because the rules judged the original value before it was
-    // changed.
+    // A changed value is not judged, because the rules have already judged the original value.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -116,7 +119,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Returns those properties of a decoded record that will be stored. */
+  /** Returns the properties of a decoded record that will be stored. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {

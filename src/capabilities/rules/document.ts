@@ -7,7 +7,8 @@ export type Remedy = (typeof remedies)[number];
 export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
 
 /**
- * Rules of a property. A keyword that also exists in JSON Schema 2020-12 has the same meaning here.
+ * Rules for a property. A keyword that also exists in JSON Schema 2020-12 has the same meaning
+ * here.
  */
 export interface PropertyRule {
   readonly type?: (typeof ruleTypes)[number];
@@ -18,7 +19,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** True if no two profiles may have the same value. Only `sluice rules check` checks it. */
+  /** True if no two profiles may have the same value. Only `sluice rules check` checks this. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;
@@ -30,7 +31,7 @@ export interface EntityRules {
   readonly unknown?: 'allow' | Remedy;
   /** Allowed names of events. */
   readonly names?: readonly string[];
-  /** Remedy for an event that has another name. Default: `refuse`. */
+  /** Remedy for an event with another name. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';
 }
 

@@ -1,14 +1,15 @@
 /*
- * Matches the regular expressions of operators in linear time. JavaScript's engine would backtrack:
+ * Matches operators' regular expressions in linear time. JavaScript's engine would backtrack:
  * `^(a+)+$` could keep it busy for hours. RE2 supports neither look-around nor back-references.
- * Escapes of JavaScript are translated.
+ * JavaScript escapes are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Maximum number of steps of a compiled pattern, after counted repetitions are expanded. */
+/** Maximum number of steps in a compiled pattern, after counted repetitions have been expanded. */
 const MAX_PATTERN_SIZE = 2_000;
 /**
- * Maximum product of a pattern's steps and its text's characters. The worst case takes about 25 ms.
+ * Maximum product of a pattern's steps and the characters of its text. The worst case takes about
+ * 25 ms.
  */
 const MAX_PATTERN_WORK = 1_000_000;
 /**
@@ -41,7 +42,7 @@ const patterns = new Map<string, Pattern>();
 
 export class Pattern {
   /**
-   * Returns the shared instance of a pattern, which caches its steps, because each chunk needs it
+   * Returns the shared instance of a pattern, which caches its steps because each chunk needs them
    * again.
    */
   static of(text: string): Pattern {

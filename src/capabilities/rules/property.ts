@@ -17,20 +17,21 @@ export class RuledProperty {
   readonly name: string;
   readonly rule: PropertyRule;
   readonly otherwise: Remedy;
-  /** The last judged value, converted to the type. */
+  /** The last value that was judged, converted to the type. */
   value: unknown;
   /** Number of the last record that had a value of this property. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies of the rule. They are faster to read, because the objects of documents have many shapes.
+   * Copies of values in the rule, which are faster to read because the objects of documents have
+   * many shapes.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** True if plain text can be checked without creating a string. */
+  /** True if a plain string can be checked without creating a JavaScript string. */
   readonly #maySkip: boolean;
   readonly #allowedTexts: readonly Buffer[] | null;
   /** True if a plain whole number can be checked by its digits alone. */
@@ -38,7 +39,7 @@ export class RuledProperty {
   readonly #allowed: ReadonlySet<unknown> | null;
 
   /**
-   * `isPersonal`: the stored value may differ from the checked value, so every value takes the full
+   * `isPersonal`: the stored value may differ from the checked value, so every value needs the full
    * check.
    */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
@@ -73,15 +74,15 @@ export class RuledProperty {
   }
 
   /**
-   * Returns true if a text breaks no rule and is stored unchanged. Does not create a string from
-   * it.
+   * Returns true if a string breaks no rule and is stored unchanged. Does not create a JavaScript
+   * string.
    */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // The number of bytes often decides, because a character has one to four bytes. Otherwise
-    // counts the characters.
+    // The number of bytes is often sufficient, because a character has one to four bytes.
+    // Otherwise, the characters are counted.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -121,7 +122,8 @@ export class RuledProperty {
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
-    // A text has at most as many characters as UTF-16 units, so short texts need not be counted.
+    // A string has at most as many characters as UTF-16 units, so the characters of short strings
+    // need not be counted.
     if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
     if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
       return 'maxLength';
@@ -133,10 +135,7 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /**
-   * Explains which rule is broken. The explanation omits the value, because the value may be
-   * personal.
-   */
+  /** Explains which rule is broken, without the value, because the value may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
@@ -183,7 +182,8 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to day 28. `judge` checks all other dates.
+ * Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to the 28th of a month. `judge` checks all
+ * other dates.
  */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
@@ -224,8 +224,8 @@ function toInteger(value: unknown): unknown {
 }
 
 /**
- * Returns the value if it is of the kind. Otherwise parses it as JSON text, and returns the result
- * if that is of the kind.
+ * Returns the value if `is` accepts it. Otherwise, parses the value as JSON text, and returns the
+ * result if `is` accepts that.
  */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;

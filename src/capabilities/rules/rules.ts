@@ -1,7 +1,7 @@
 /*
  * Rules about the content of an environment's records. An operator writes one file (docs/rules.md).
- * `sluice rules apply` or the API stores it as a version. Every record passes the stage that
- * `compile.ts` builds. A load keeps the version with which it was accepted.
+ * `sluice rules apply` or the API stores it as a version. Every record passes through the stage
+ * built by `compile.ts`. A load keeps the version with which it was accepted.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
@@ -53,8 +53,8 @@ export const rules: Capability = {
     ],
   },
   /**
-   * Refuses to start if rules hash values but there is no key, because none of their records could
-   * be stored.
+   * Refuses to start if rules hash values but there is no key, because none of the affected records
+   * could be stored.
    */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
@@ -69,12 +69,12 @@ export const rules: Capability = {
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
-/** Returns the current rules. `null` if the environment never had rules. */
+/** Returns the current rules. `null` if the environment has never had rules. */
 export async function readDocument(db: Database, environmentId: number): Promise<RulesDocument | null> {
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens the stage for a sample of records. It hides personal values. */
+/** Opens the stage for a sample of records, which hides personal values. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

@@ -33,7 +33,7 @@ export const rulesSection = defineSection({
   },
 });
 
-/** Returns `stored` with the properties and the other rules of `declared` in place of its own. */
+/** Returns `stored`, with its properties and other rules replaced by those of `declared`. */
 function merge(stored: RulesDocument, declared: RulesDocument): RulesDocument {
   const entries = propertyEntities.flatMap((entity) => {
     const [before, after] = [stored[entity], declared[entity]];

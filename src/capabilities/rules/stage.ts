@@ -14,7 +14,7 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const findings = new FindingCounts();
   return {
     key: document,
-    /** Findings in those records that became rows. */
+    /** Findings about the records that became rows. */
     findings,
     reset() {
       if (personal !== undefined) findings.reset();

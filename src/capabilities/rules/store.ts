@@ -29,7 +29,7 @@ export interface AppliedRules {
 
 const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
-/** Reads the current rules. `null` if the environment never had rules. */
+/** Reads the current rules. `null` if the environment has never had rules. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
   const row = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
@@ -89,7 +89,7 @@ export async function rulesCommitted(db: Database, { version }: AppliedRules): P
 }
 
 /**
- * Records the version of the rules that a load uses. Call this in the transaction that accepts the
+ * Records the version of the rules that a load uses. Call it in the transaction that accepts the
  * load.
  */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {

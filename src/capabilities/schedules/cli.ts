@@ -41,7 +41,7 @@ problem is named with its line.`,
   run: async (invocation) => {
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
-    // Reads the file first, so that its problems are reported even without a database.
+    // Reads the file first, so that problems in it are reported even without a database.
     const read = (bytes: Buffer) => readSchedulesFile(cli, bytes, confinement);
     const definitions = await readOperatorFile(file, read, invocation);
     if (definitions === null) return;
@@ -89,7 +89,7 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** How long to wait for a worker before reporting that none is running. */
+/** Time to wait for a worker before reporting that none is running. */
 const workerlessMs = 15_000;
 
 interface RunKey {
@@ -219,8 +219,8 @@ async function followRun(
 }
 
 /**
- * Parses `--due` to milliseconds. More digits would be lost in a Date, so the run could not be
- * found again.
+ * Parses `--due` to milliseconds. A Date would lose further digits, so the run could not be found
+ * again.
  */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();

@@ -8,7 +8,7 @@ import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * Access of an environment's schedules: its folders, the variables granted to it and the commands
+ * Access of schedules in an environment: its folders, the variables granted to it and the commands
  * listed for it. A schedule stores no secret. Anyone with a key may write schedules, so access is
  * checked both when a schedule is stored and when it runs.
  */
@@ -18,7 +18,7 @@ export interface Confinement {
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
   /**
-   * Commands by name. If they cannot be read, this is the failure, which affects only schedules
+   * Commands by name. If the commands cannot be read, the failure, which affects only schedules
    * that use a command.
    */
   readonly commands: Commands | SourceFailure;
@@ -83,7 +83,7 @@ function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
   const urlKeys = ['load', 'http', 'url'];
   const headers = Object.entries(http?.headers ?? {});
   const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
-  // Messages contain the host, so the host must not be secret.
+  // Messages contain the host. Therefore, the host must not be secret.
   const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   return [
     ...(isHidden ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),

@@ -18,7 +18,7 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** Variables that are granted to environments, each as `environment:NAME`. */
+  /** Variables granted to environments, each as `environment:NAME`. */
   readonly granted: readonly string[];
   /** Absolute folders for sources. Each contains a folder for each environment. */
   readonly localRoots: readonly string[];
@@ -26,7 +26,7 @@ export interface ScheduleSettings {
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
   /**
-   * PEM of the certificate authorities that are trusted for https. `null` means those that Node
+   * PEM of the certificate authorities that are trusted for https. `null` to use those that Node
    * trusts.
    */
   readonly authorities: string | null;
@@ -83,7 +83,7 @@ export function confine(settings: ScheduleSettings, environment: string): Source
   };
 }
 
-/** An attempt at a run. Every write checks that the attempt still has the claim. */
+/** An attempt at a run. Every write checks whether the attempt still owns the task. */
 export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }

@@ -9,7 +9,7 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // With this option, `5/10` means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // With this rule, `0 1,2 * * *` counts as a fixed time, like `0 2 * * *`. It matters when
+    // With this rule, `0 1,2 * * *` counts as a fixed time, as `0 2 * * *` does. This matters when
     // clocks change.
     fixedTimeRule: 'no-wildcard',
   });
@@ -20,7 +20,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library replaces `?` by the current time, which differs between processes.
+  // The library would replace `?` by the current time, which differs between processes.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -83,10 +83,12 @@ export interface ExportRange {
   readonly to: string;
 }
 
-/** Converts a range of days or months to instants. The range is relative to `dueAt`. */
+/** Converts a range of dates or months to instants, relative to `dueAt`. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /** Returns the start of the day or month that is `before` periods before the due time's. */
+  /**
+   * Returns the start of the date or month that is `before` periods before that of the due time.
+   */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);

@@ -28,7 +28,7 @@ const usualPage = 200;
 
 /**
  * Ends the runs whose jobs have all ended. Ends each run and stores its results in one transaction.
- * A run that cannot be ended does not delay others. @throws the first error, after all runs
+ * A run that cannot be ended does not delay other runs. @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
@@ -72,7 +72,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns the ends of a run's items. A job that has not ended is `null`. */
+/** Returns how each item of a run ended. `null` for a job that has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -118,8 +118,8 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Ends a run that is in the state `from`. Records its event and calls `learn` in the same
- * transaction. Returns false if the run is in another state.
+ * Ends a run that is in the state `from`. Records the run's event and calls `learn` in the same
+ * transaction. Returns false if the run is in a different state.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
@@ -176,7 +176,7 @@ async function describeRun(
   };
 }
 
-/** Adds up the counts of the run's loads. Omits loads of bytes that had been loaded before. */
+/** Adds up the counts of the run's loads, except loads of bytes that had already been loaded. */
 async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
   const jobIds = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
   const loads = await readLoads({ db }, environmentId, jobIds);

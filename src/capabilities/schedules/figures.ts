@@ -8,8 +8,8 @@ import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.
 
 interface Backlog {
   /**
-   * Runs that have not ended. A run that waits for a worker, another run or a retry counts as
-   * queued.
+   * Runs that have not ended. A run counts as queued while it waits for a worker, another run or a
+   * retry.
    */
   readonly runs: Unfinished;
   readonly waitingRuns: number;
@@ -37,16 +37,16 @@ const ofBacklog: Gauges<Backlog> = {
 
 const MAX_SCHEDULE_LABELS = 500;
 /**
- * Maximum number of runs that are searched for the last success. It keeps the search fast if the
- * history is long.
+ * Maximum number of runs that are searched for the last success, so that the search is fast even if
+ * the history is long.
  */
 const runsLookedAt = 1_000;
 
 interface ScheduleFigures {
   readonly name: string;
   /**
-   * Seconds since the last successful run. If no searched run succeeded, seconds since the first of
-   * them was due.
+   * Seconds since the last successful run. If none of the searched runs succeeded, seconds since
+   * the first of these was due.
    */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
@@ -129,7 +129,7 @@ interface Failing {
 }
 
 /*
- * Finds the last success by searching backwards from the latest run. This is fast because few runs
+ * Finds the last success by searching backwards from the latest run. This is fast, because few runs
  * are in between.
  */
 const failingStatement = `
@@ -209,8 +209,8 @@ function describeLength(ms: number): string {
 }
 
 /*
- * Runs that failed before they had a job. If a run has a job, the job is listed as a failure
- * itself.
+ * Runs that failed before they had a job. If a run has a job, that job itself is listed as a
+ * failure.
  */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,

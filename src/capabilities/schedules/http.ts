@@ -115,7 +115,7 @@ const content = (jobOptions: JobOptions) => ({
 });
 
 /**
- * Reads the members of a body, or the definition that its member `file` contains as text. @throws
+ * Reads the members of a body, or the definition given as text in its member `file`. @throws
  * InputError that lists all problems
  */
 async function readBody({ system, request }: Call, name: string): Promise<ScheduleDefinition> {

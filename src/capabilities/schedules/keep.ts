@@ -55,9 +55,7 @@ export function noSchedule(name: string): InputError {
   );
 }
 
-/**
- * Stores a schedule. Replaces a schedule that has the same name. @throws InputError `invalid_field`
- */
+/** Stores a schedule, replacing one with the same name. @throws InputError `invalid_field` */
 export async function keepSchedule(
   context: ActContext,
   environmentId: number,
@@ -107,7 +105,7 @@ export interface ScheduleChanges {
 }
 
 /**
- * Changes an environment's schedules to these in one transaction. @throws InputError
+ * Replaces an environment's schedules by these in one transaction. @throws InputError
  * `invalid_field`
  */
 export function applySchedules(

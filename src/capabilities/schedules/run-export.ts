@@ -91,7 +91,7 @@ async function requestJob(
 
 /**
  * Copies the files of an export. Copies the manifest last, because it shows that the copy is
- * complete. Can be repeated.
+ * complete. May be repeated.
  */
 async function deliverExport(
   context: ScheduleContext,
@@ -101,7 +101,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // An earlier attempt requested the export. The run waits, and resumes when the files exist.
+  // An earlier attempt has requested the export. The run waits, and resumes when the files exist.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
@@ -118,8 +118,7 @@ async function deliverExport(
 }
 
 /**
- * Called before the export too, because the export would be useless without the folder. @throws
- * SourceFailure
+ * Also called before the export, which would be useless without the folder. @throws SourceFailure
  */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
@@ -139,7 +138,7 @@ async function makeFolder(roots: readonly string[], toDir: string, run: RunAttem
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // A link could lead out of the folder. A broken link has no real path, so it is refused too.
+    // A link could lead out of the folder. A broken link has no real path, so it is also refused.
     const real = await realpath(folder).catch(() => null);
     if (real === null || !isBelow(realRoot, real)) throw outside();
   }

@@ -75,8 +75,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Keeps its items, unless their
- * job failed or was cancelled. Returns false if there is no such run. Call this in a transaction.
+ * Queues a failed or skipped run again, with the current definition. Keeps its items, except those
+ * whose job failed or was cancelled. Returns false if there is no such run. Call it in a
+ * transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -184,8 +185,8 @@ export async function beginRun(db: Database, runId: number) {
 }
 
 /**
- * Marks a run as waiting for its jobs. Call this in the transaction that ends the run's task,
- * before the task ends.
+ * Marks a run as waiting for its jobs. Call it in the transaction that ends the run's task, before
+ * the task ends.
  */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
@@ -309,7 +310,7 @@ export interface RunItem {
 }
 
 /**
- * Stores an item. Replaces an item that was refused. Call this in the transaction that accepts the
+ * Stores an item, replacing an item that was refused. Call it in the transaction that accepts the
  * item's job.
  */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
@@ -330,8 +331,8 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
 }
 
 /**
- * Returns who is notified about the run to which a job belongs. `null` if the job has no run, or
- * the run notifies nobody.
+ * Returns who is notified about the run to which a job belongs. `null` if the job has no run or the
+ * run notifies nobody.
  */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(prepared(db))`

@@ -42,13 +42,13 @@ import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** Pause after a transient error. All pauses together last about half an hour. */
+/** Pause after a transient error. All pauses together take about half an hour. */
 export const runPauseMs = growing(15_000);
 
 /**
- * Performs a run until its jobs are accepted. The run then waits for the jobs, without a task. If
- * the source has a transient error, the task is released. Any other error of the source is recorded
- * as the run's failure.
+ * Performs a run until its jobs have been accepted. The run then waits for the jobs, without a
+ * task. If the source has a transient error, the task is released. Any other error of the source is
+ * recorded as the run's failure.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);
@@ -96,8 +96,8 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
 const sourceItem = 'source';
 
 /**
- * Fails a run. If its worker was lost, the run ends immediately, otherwise when its jobs have
- * ended.
+ * Fails a run. If its worker was lost, the run ends immediately. Otherwise, it ends when its jobs
+ * have ended.
  */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
@@ -138,7 +138,8 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
 }
 
 /**
- * Opens the source of a load. The schema ensures that there is exactly one. @throws SourceFailure
+ * Opens the source of a load. The schema ensures that there is exactly one source. @throws
+ * SourceFailure
  */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
@@ -146,7 +147,7 @@ async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dat
   return open(load[kind], access, dates);
 }
 
-/** Creates a load for each item that no attempt has loaded. @throws SourceFailure */
+/** Creates a load for each item that no attempt has loaded so far. @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
@@ -175,7 +176,7 @@ async function runLoad(
   }
 }
 
-/** Shortens a key, because an entry in a PostgreSQL index can have at most about 2 700 bytes. */
+/** Shortens a key, because an entry in a PostgreSQL index may have at most about 2 700 bytes. */
 function shortKey(key: string): string {
   if (Buffer.byteLength(key) <= 1_500) return key;
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;

@@ -14,7 +14,7 @@ import { hasOpenRun } from './run-store.ts';
 
 /*
  * Schedules: their definitions, the time up to which they were processed, and what their loads and
- * exports must remember. A schedule that is deleted while a run is open keeps its name, without a
+ * exports must remember. A schedule that is deleted while a run is open keeps its name, but has no
  * definition.
  */
 
@@ -109,7 +109,7 @@ export async function saveSchedule(
 
 /**
  * Deletes a schedule and its history. If a run is open, deletes only the definition, and the run
- * ends as usual. Returns false if there is no such schedule. Call this in a transaction.
+ * ends as usual. Returns false if there is no such schedule. Call it in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const key = { environmentId, scheduleName: name };

@@ -39,7 +39,7 @@ export const notifiedEnds = [
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Converts a text in the form of `duration` to milliseconds. */
+/** Converts a duration such as `90s` to milliseconds. */
 export function millisecondsOf(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
 }
@@ -196,7 +196,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Members of an export request. `checkExport` checks them with the reader of such requests. */
+/** Members of an export request. `checkExport` checks them with the reader for such requests. */
 const requestMembers = ({ schema }: ExportOptions): Record<never, TSchema> =>
   Object.fromEntries(
     Object.entries<TSchema>(schema.properties).map(([name, member]) => [
@@ -299,12 +299,12 @@ export const publishedSchedule = (jobOptions: JobOptions) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(jobOptions)) as TSchema);
 
 /**
- * Definition of a schedule. Placeholders `${env:…}` are stored as written, and are filled in only
- * when they are used.
+ * Definition of a schedule. Placeholders `${env:…}` are stored as written and filled in only when
+ * they are used.
  */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule. Runs were created for its due times up to `until`. */
+/** A schedule. Runs have been created for its due times up to `until`. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;
@@ -316,7 +316,9 @@ export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<ReturnType<typeof exported>> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/** A run's copy of its schedule's definition. The schedule may change while the run is open. */
+/**
+ * A run's copy of its schedule's definition, because the schedule may change while the run is open.
+ */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
   /** The environment whose folders, variables and commands the run may use. */
   readonly environment: string;

@@ -14,7 +14,7 @@ import { type OpenItem, type Source, SourceFailure, type Variables } from './sou
 
 /**
  * Commands as sources: a load reads the standard output of a program that the operator lists in
- * SOURCE_COMMANDS. A schedule names the command and its parameters. Each parameter is part of a
+ * SOURCE_COMMANDS. A schedule specifies the command and its parameters. Each parameter is part of a
  * single argument. No shell interprets the arguments.
  */
 
@@ -84,7 +84,7 @@ export async function readCommands(file: string | null, environment: string): Pr
 }
 
 /**
- * Parameters that every schedule has: days relative to the due time, in the schedule's time zone.
+ * Parameters that every schedule has: dates relative to the due time, in the schedule's time zone.
  */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
@@ -246,8 +246,8 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads a stream continuously, so that its writer never waits. Returns a function that returns its
- * last bytes.
+ * Reads a stream continuously, so that its writer never waits. Returns a function that returns the
+ * last bytes of the stream.
  */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
@@ -260,7 +260,7 @@ function keepLastBytes(stream: Readable): () => string {
 /** Minimum length of a value that is replaced. Shorter values are not treated as secrets. */
 const shortestSecret = 4;
 
-/** Replaces the values of variables in a program's output by the names of the variables. */
+/** Replaces the values of variables in a program's output by the names of these variables. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

@@ -58,15 +58,13 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/**
- * Refuses invalid characters in a header, such as a line feed that was left at the end of a secret.
- */
+/** Refuses invalid characters in a header, such as a line feed left at the end of a secret. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the file name in the definition's URL. Placeholders are not filled in. */
+/** Returns the file name in the definition's URL, in which placeholders are not filled in. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -102,7 +100,7 @@ interface FinalAnswer {
 }
 
 /**
- * Follows redirects. Never sends headers for one server to another server. @throws SourceFailure
+ * Follows redirects. Headers meant for one server are never sent to another. @throws SourceFailure
  */
 async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
   let { url, headers } = original;
@@ -188,7 +186,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-/** @throws SourceFailure unless the status is 200 and the encoding is one that was requested */
+/** @throws SourceFailure unless the status is 200 and the encoding is one of those requested */
 async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);

@@ -12,7 +12,10 @@ export const MAX_RUN_ITEMS = 1_000;
 
 /* Loads the AWS SDK only when it is needed, because loading it is slow. */
 
-/** Maximum number of listed items. It is one more than a run loads, to detect that items remain. */
+/**
+ * Maximum number of listed items. It is one more than a run loads, in order to detect that items
+ * remain.
+ */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {
@@ -27,7 +30,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/** Opens a bucket. To find the oldest objects it lists all keys, because S3 sorts by name. */
+/** Opens a bucket. To find the oldest objects, it lists all keys, because S3 sorts them by name. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
@@ -46,7 +49,8 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // Checks an endpoint that is an IP address. Names are checked when they are looked up.
+        // Checks an endpoint that is an IP address. The addresses of a host name are checked when
+        // it is looked up.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {

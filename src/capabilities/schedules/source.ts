@@ -11,21 +11,25 @@ import type { ReceiveHints } from '../../load/receive/receive.ts';
 
 export interface Source {
   /**
-   * Lists the items to load now, in order. May omit items for which `isDone` returns true. @throws
-   * SourceFailure
+   * Lists the items to load now, in order. Items for which `isDone` returns true may be omitted.
+   * @throws SourceFailure
    */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close?(): void;
 }
 
-/** Returns true if this version of an item was already loaded, by this run or an earlier one. */
+/**
+ * Returns true if this version of an item has already been loaded, by this run or an earlier one.
+ */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
   /** Identifies the item. Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /** Changes whenever the content changes. `null` if it is not known before the item is opened. */
+  /**
+   * Changes when the content changes. `null` if the version is not known before the item is opened.
+   */
   readonly version: string | null;
   /** Opens the item. `lastVersion` is the version that was loaded last. @throws SourceFailure */
   open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
@@ -33,13 +37,13 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Version with which the next run compares. `null` if there is none. */
+  /** Version with which the next run compares. `null` if there is no version. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   readonly mayBeEmpty?: boolean;
   /** Maximum pause between two bytes, in milliseconds. It replaces the minimum rate of uploads. */
   readonly stallMs?: number;
-  /** Checks the item after its last byte was read. Throws if the item is incomplete. */
+  /** Checks the item after its last byte has been read. Throws if the item is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }
@@ -52,7 +56,7 @@ export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly passing: boolean;
-  /** Pause that the server requests. 0 if it requests none. */
+  /** Pause requested by the server. 0 if it requests none. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -82,7 +86,7 @@ export async function* readItem(
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Placeholders that a schedule may use. Their prefix prevents a schedule from sending other
+ * Placeholders that a schedule may use. Because of their prefix, a schedule cannot send other
  * variables, such as DATABASE_URL, to a server.
  */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
@@ -177,8 +181,8 @@ function versionOf({ size, mtimeNs }: BigIntStats): string {
 }
 
 /**
- * Flags for opening a file. They refuse a link that was created meanwhile, and do not wait for a
- * pipe's writer.
+ * Flags for opening a file. They refuse a link that was created in the meantime, and do not wait
+ * for the writer of a pipe.
  */
 const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 

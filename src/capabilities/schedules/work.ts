@@ -4,11 +4,11 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Maximum number of attempts at a run whose workers are lost. */
+/** Maximum number of attempts at a run that loses its workers. */
 const MAX_RUN_LOSSES = 5;
 
 /**
- * Task of a run. A schedule has at most one. It does not use a slot of the job queue, because
+ * Task of a run. A schedule has at most one such task. The task bypasses the job queue, because
  * sources may be slow.
  */
 export const runJob: BesideKind<ScheduleContext> = {

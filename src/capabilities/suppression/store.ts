@@ -33,7 +33,7 @@ export async function suppressIds(db: Database, { subjectId, environmentId }: Ta
 }
 
 /**
- * Returns those of `ids` that are suppressed. `ids` may be a binary text[]. The `limit` makes
+ * Returns the ids in `ids` that are suppressed. `ids` may be a binary text[]. The `limit` makes
  * PostgreSQL look up each id in the index.
  */
 export async function findSuppressed(

@@ -1,7 +1,8 @@
 /*
- * Suppression keeps deleted users out. A deletion with `suppress` stores a keyed hash of each id.
- * All later records of these users are refused until the suppression is lifted. Their text is not
- * stored. The ids cannot be listed. No concurrently written record remains.
+ * Suppression refuses all later records of deleted users. A deletion with `suppress` stores a keyed
+ * hash of each id. All later records of these users are refused until the suppression is lifted.
+ * The text of refused records is not stored. The ids cannot be listed. No record written
+ * concurrently with the deletion remains.
  */
 
 import { inputError } from '../../base/errors.ts';
@@ -43,8 +44,8 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Writers that do not know the suppression end before the deletion removes their records.
-      // Later writers refuse the users.
+      // Writers that do not know the suppression end before the deletion removes the records that
+      // they wrote. Later writers refuse the users.
       await writersKnow(db, signal);
     },
   },

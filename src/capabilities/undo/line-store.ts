@@ -4,14 +4,14 @@ import { isKey } from '../../postgres/change-log.ts';
 import type { UndoSource } from './store.ts';
 
 /*
- * Selects the lines of an undo's reverse patch from the log of changes. A profile that only the
- * undone loads and their undos have changed gets one finished line (`{…}`). Any other profile gets
- * lines (`[…]`) of its changes and its state, from which `ProfileWalk` computes the result.
+ * Selects the lines of an undo's reverse patch from the log of changes. A profile changed only by
+ * the undone loads and their undos gets one finished line (`{…}`). Any other profile gets lines
+ * (`[…]`) with its changes and its state, from which `ProfileWalk` computes the result.
  */
 
 /**
- * Selects profiles that the loads changed or removed, or that they created and somebody then
- * changed.
+ * Selects profiles that the loads changed or removed, or that the loads created and somebody
+ * changed afterwards.
  */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
@@ -93,8 +93,8 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
 }
 
 /**
- * Condition that a load created a profile. A company that exists only because users name it has no
- * load.
+ * Condition that a load created a profile. A company that exists only because users refer to it has
+ * no load.
  */
 function madeBy(
   entity: Entity,
@@ -107,7 +107,7 @@ function madeBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Selects those changes of a profile which show that the loads wrote it. */
+/** Selects the changes of a profile that show that the loads wrote it. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -125,9 +125,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * Selects the lines of the profiles in `picked`: one finished line, or one line per change and then
- * one for the state. A window function in `picked` keeps the join in one process. With `offset 0`,
- * PostgreSQL evaluates the choice only once.
+ * Selects the lines of the profiles in `picked`: either one finished line, or one line per change
+ * and then one for the state. A window function in `picked` keeps the join in one process. With
+ * `offset 0`, PostgreSQL evaluates only once which kind of lines is needed.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);

@@ -45,7 +45,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   return content ?? {};
 }
 
-/** SQL of a member of the line `l`, as text. */
+/** SQL for a member of the line `l`, as text. */
 export const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 
 export const linesOf = (

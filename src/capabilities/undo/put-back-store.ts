@@ -1,7 +1,7 @@
 /*
  * Applies the lines of a reverse patch. Each profile returns to its earlier state. A property that
- * was changed after the patch was written is kept. Such a change is detected because the profile's
- * position differs from the line's. The log then has the state that the patch was based on.
+ * was changed after the patch was written is kept. Such a change is detected because the positions
+ * of the profile and the line differ. The log then contains the state on which the patch was based.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -13,10 +13,10 @@ import { linesOf, type PatchContent, type PatchScope, text } from './patch-store
 
 /** A line that is not applied, because somebody else has changed the profile. */
 export interface RefusedLine {
-  /** Number of the line in the chunk, from 0. */
+  /** Number of the line in the chunk, counted from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Names of the properties that are therefore left unchanged. */
+  /** Names of the properties that are left unchanged for this reason. */
   readonly names: readonly string[];
 }
 
@@ -88,7 +88,8 @@ const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
 /**
- * SQL of the profile `p` of each line. The `limit` makes PostgreSQL look up each line in the index.
+ * SQL for the profile `p` of each line. The `limit` makes PostgreSQL look up each line in the
+ * index.
  */
 const profileOf = (
   entity: Entity,
@@ -102,7 +103,7 @@ const profileOf = (
 )`;
 
 /**
- * SQL of the lines whose profile is unchanged. A concurrent change moves the row, so the update
+ * SQL for the lines whose profile has not changed. A concurrent change moves the row, so the update
  * skips it.
  */
 const unmoved = (
@@ -132,8 +133,8 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
 }
 
 /**
- * Creates companies that users name and that are missing, because the load that created them may be
- * undone.
+ * Creates companies to which users refer and which are missing, because the load that created them
+ * may have been undone.
  */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
@@ -185,8 +186,8 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
 }
 
 /**
- * SQL of the state of `p` that the patch was based on, and of later changes. Includes changes that
- * were reverted.
+ * SQL for the state of `p` on which the patch was based, and for later changes, including changes
+ * that were reverted.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
@@ -215,7 +216,7 @@ interface Yielded {
 const noneRemaining: Yielded = { updated: 0, refused: [] };
 
 /**
- * Locks profiles that were changed after the patch was written. Restores those properties that were
+ * Locks profiles that were changed after the patch was written. Restores the properties that were
  * not changed.
  */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {

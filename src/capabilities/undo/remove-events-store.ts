@@ -22,8 +22,8 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
 }
 
 /**
- * Removes events and the ids that callers gave to them. Counts events that no longer exist as
- * unchanged.
+ * Removes events and the ids that callers gave to these events. Counts events that no longer exist
+ * as unchanged.
  */
 export async function removeEvents(
   db: Database,

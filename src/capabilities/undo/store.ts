@@ -19,8 +19,8 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
 }
 
 /**
- * SQL that is true if the log has all changes of a load. If changes are not logged, it is false for
- * every load.
+ * SQL that is true if the log contains all changes by a load. If changes are not logged, it is
+ * false for every load.
  */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
@@ -30,7 +30,7 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
 )`;
 
 /**
- * SQL that is true if the log has all changes of all loads and the record of no load has been
+ * SQL that is true if the log contains all changes by all loads and no load's record has been
  * pruned.
  */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
@@ -43,11 +43,11 @@ export interface UndoSource {
   readonly isLogged: boolean;
   /** Loads to undo. Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
-  /** All loads that were ever undone, with the transactions of their chunks. */
+  /** All loads that have ever been undone, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors whose changes are ignored: all loads that were ever undone, and their undos. */
+  /** Authors whose changes are ignored: all loads that have ever been undone, and their undos. */
   readonly out: ReadonlySet<number>;
-  /** Undos that ran after the loads had started. */
+  /** Undos that ran after these loads had started. */
   readonly undos: readonly number[];
   /**
    * Loads that `undos` have undone. Earlier states of a profile may contain values from these
@@ -108,7 +108,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** Stores which loads an undo is for. Call this in the transaction that queues the undo. */
+/** Stores which loads an undo is for. Call it in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }

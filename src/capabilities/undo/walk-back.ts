@@ -1,7 +1,8 @@
 /*
  * Decides what an undo does to a profile. Each value changed by the undone loads returns to the
- * last value set by an author whose changes still count, or else to the value before all logged
- * changes. Existence is a value too: every change sets it, and a removal clears all values.
+ * last value set by an author whose changes still count. If there is no such value, it returns to
+ * the value before all logged changes. Existence is also treated as a value: every change sets it,
+ * and a removal clears all values.
  */
 import type { Entity } from '../../domain/entity.ts';
 
@@ -93,17 +94,16 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
-  /** All loads that were ever undone. The log has all of their writes. */
+  /** All loads that have ever been undone. The log contains all writes by these loads. */
   readonly known: ReadonlySet<number>;
-  /** All loads that were ever undone, and their undos. Their changes are ignored. */
+  /** All loads that have ever been undone, and their undos. Changes by all of these are ignored. */
   readonly out: ReadonlySet<number>;
   /** The loads in `known`, by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
 /**
- * Reads the changes of a profile in order, and then its current state. Returns what the undo must
- * do.
+ * Reads the changes of a profile in order, then its current state. Returns what the undo must do.
  */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;

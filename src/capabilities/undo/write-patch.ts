@@ -22,11 +22,11 @@ import {
 
 /*
  * Writes the file of an undo, from one snapshot. The file has a line of JSON for each event, for
- * each profile to restore, remove or recreate, and for the values that are kept because of a later
+ * each profile to restore, remove or recreate, and for values that are kept because of a later
  * change.
  */
 
-/** @throws FinalFailure if the log no longer has the changes */
+/** @throws FinalFailure if the log no longer contains the changes */
 export async function writePatch(
   context: HookContext,
   claim: TaskClaim,

@@ -17,7 +17,7 @@ import { writeYaml } from './yaml.ts';
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
 
-/** Screen that creates a schedule, from an empty definition or from a job. */
+/** Screen for creating a schedule, from an empty definition or from a job. */
 export function NewSchedule(): VNode {
   const from = useQuery().get('from');
   const model = useData(from, async (signal): Promise<Model> => {
@@ -44,7 +44,9 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/** Returns the initial definition. For a job of a schedule, uses the source of that schedule. */
+/**
+ * Returns the initial definition. If a schedule created the job, uses the source of that schedule.
+ */
 function draftOf({ schedules, job, history }: Model): object {
   const { kind, name = '' } = history?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
@@ -70,9 +72,7 @@ function Draft({ model }: { readonly model: Model }): VNode {
   );
 }
 
-/**
- * Returns the part of a definition that repeats a job: an export, or a load that lacks its source.
- */
+/** Returns the part of a definition that repeats a job: an export, or a load without its source. */
 function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(history);

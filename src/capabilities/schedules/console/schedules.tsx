@@ -118,8 +118,8 @@ function whyOf({ message, last_error }: ShortRun): string | null {
 const squares = 14;
 
 /**
- * Draws a square for each run, with the newest run at the right. The shape and the colour show the
- * outcome.
+ * Draws a square for each run, with the newest run at the right. The shape and colour of the square
+ * show the outcome.
  */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
@@ -145,12 +145,14 @@ function squaresOf(of: Schedule): VNode {
 
 const mostRuns = 50;
 
-/** Screen of one schedule's runs and their jobs. A failed run can be repeated for its due time. */
+/**
+ * Screen with one schedule's runs and their jobs. A failed run can be repeated for its due time.
+ */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
-  // The API does not find a deleted schedule, but it finds the schedule's open runs.
+  // The API does not find a deleted schedule, but does find the schedule's open runs.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();
