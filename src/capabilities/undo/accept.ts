@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
 import { inputError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
-import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
-import { jobFields, type Origin } from '../../domain/task.ts';
+import { countLimits, type GuardLimit, type Limits, noLimits } from '../../domain/guards.ts';
+import { type DueTask, jobFields, type Origin } from '../../domain/task.ts';
 import type { LoadContext } from '../../load/context.ts';
 import { startLaneSoon } from '../../load/end.ts';
-import { insertOwnLoad } from '../../load/store.ts';
+import type { StopContext } from '../../load/seam.ts';
+import { insertOwnLoad, startLoad } from '../../load/store.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../tasks/idempotency.ts';
-import { insertUndo, readUndoable, type Undoable } from './store.ts';
+import { insertUndo, readStopped, readUndoable, takePlace, type Undoable } from './store.ts';
 
 export interface UndoRequest extends Limits<GuardLimit> {
   readonly plan: boolean;
@@ -81,6 +82,29 @@ async function queueUndo(
     loadId,
     loads.map((load) => load.loadId),
   );
+}
+
+/**
+ * Queues the undo of a load that has just failed or been cancelled. The undo takes the place of the
+ * load in the lane. If the load was running, the undo starts in the same transaction, so no other
+ * job can start before it.
+ */
+export async function undoStopped(context: StopContext, loadId: number): Promise<readonly DueTask[]> {
+  const { db } = context;
+  const { filename, wasRunning, origin, originName, ...load } = await readStopped(db, loadId);
+  const undoId = await insertOwnLoad(context, {
+    ...load,
+    jobId: uuidv7(),
+    origin: origin === null ? null : { kind: origin, name: originName },
+    type: 'undo',
+    filename: `undo of ${filename}`,
+    pass: 'load',
+    limits: noLimits,
+  });
+  await insertUndo(db, undoId, [loadId]);
+  await takePlace(db, undoId, loadId);
+  if (!wasRunning) return [];
+  return (await startLoad(db, undoId))?.tasks ?? [];
 }
 
 function requireUndoable({ jobId, type, status, dryRun, isLogged }: Undoable): void {

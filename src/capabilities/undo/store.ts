@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
 import { MAX_COUNTED_REJECTS } from '../../base/limits.ts';
+import type { LoadStatus } from '../../domain/load.ts';
 import { camel } from '../../postgres/columns.ts';
-import type { Database } from '../../postgres/database.ts';
+import { type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from './limits.ts';
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
@@ -108,6 +109,26 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
+/** Returns true if changes are logged. Without the log, nothing can be undone. */
+export function isUndoPossible(db: Database): Promise<boolean> {
+  return isTrue(db)`select complete_since is not null from change_log`;
+}
+
+/** Reads a load that has just ended. `wasRunning`: it did not wait in its lane. */
+export function readStopped(db: Database, loadId: number) {
+  return selectWhere(db, 'loads', { loadId })
+    .select(camel('environment_id', 'request_id', 'filename', 'origin', 'origin_name'))
+    .select([sql<boolean>`work_started_at is not null`.as('wasRunning')])
+    .executeTakeFirstOrThrow();
+}
+
+/** Moves an undo to the place of a load in their lane. */
+export async function takePlace(db: Database, undoId: number, loadId: number): Promise<void> {
+  await sql`
+    update loads set lane_position = (select l.lane_position from loads l where l.load_id = ${loadId})
+    where load_id = ${undoId}`.execute(db);
+}
+
 /** Stores which loads an undo is for. Call it in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
@@ -130,6 +151,25 @@ export const isToBeUndone = sql<boolean>`exists (
   where load_undos.undoes @> array[loads.load_id]
     and u.status in ('queued', 'processing')
     and not u.dry_run
+)`;
+
+/** The latest undo of a load, except for plans. `kept`: profiles that the undo left. */
+export interface LatestUndo {
+  readonly jobId: string;
+  readonly status: LoadStatus;
+  readonly failure: string | null;
+  readonly kept: number;
+}
+
+export const latestUndo = sql<LatestUndo | null>`(
+  select json_build_object(
+    'jobId', u.job_id, 'status', u.status, 'failure', u.failure_message, 'kept', u.rows_rejected
+  )
+  from load_undos
+  join loads u using (load_id)
+  where load_undos.undoes @> array[loads.load_id] and u.pass <> 'plan'
+  order by u.load_id desc
+  limit 1
 )`;
 
 const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(

@@ -4,9 +4,20 @@
  * applies a chunk. Profiles are then as if the loads had never run, except for later changes.
  */
 import type { Capability } from '../../capability.ts';
+import type { DueTask } from '../../domain/task.ts';
+import type { StopContext } from '../../load/seam.ts';
 import { renderUndo, undoesField, undoField, undoneByField } from './api.ts';
 import { applyPatch } from './apply-patch.ts';
-import { isToBeUndone, markUndone, type UndoFacts, undoFacts, undoneByJob, undoneJobs } from './store.ts';
+import {
+  isToBeUndone,
+  isUndoPossible,
+  latestUndo,
+  markUndone,
+  type UndoFacts,
+  undoFacts,
+  undoneByJob,
+  undoneJobs,
+} from './store.ts';
 import { writePatch } from './write-patch.ts';
 
 const isUndo = ({ type }: { readonly type: string }): boolean => type === 'undo';
@@ -51,3 +62,15 @@ export const undo: Capability = {
   routes: async () => ({ jobs: (await import('./http.ts')).undoRoutes }),
   commands: { jobs: async () => (await import('./cli.ts')).undoCommand },
 };
+
+/* For capabilities that undo loads. */
+
+/** See `undoStopped`. */
+export async function undoStoppedLoad(context: StopContext, loadId: number): Promise<readonly DueTask[]> {
+  const { undoStopped } = await import('./accept.ts');
+  return undoStopped(context, loadId);
+}
+
+export const canUndo = isUndoPossible;
+export const lastUndo = latestUndo;
+export type { LatestUndo } from './store.ts';
