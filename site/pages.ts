@@ -39,6 +39,7 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/inbox.md',
     'docs/schedules.md',
     'docs/undo.md',
+    'docs/all-or-nothing.md',
   ],
   Export: ['docs/exports.md', 'docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
   Console: ['docs/console/README.md', 'docs/deletion.md', 'docs/personal-data.md'],

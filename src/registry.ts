@@ -1,3 +1,4 @@
+import { allOrNothing } from './capabilities/all-or-nothing/all-or-nothing.ts';
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
 import { lake } from './capabilities/lake/lake.ts';
@@ -18,6 +19,7 @@ export const capabilities: readonly Capability[] = [
   rules,
   inspection,
   undo,
+  allOrNothing,
   suppression,
   mirror,
   notifications,

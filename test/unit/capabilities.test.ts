@@ -150,6 +150,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
   inspection: /inspection|imports\/inspect/i,
   suppression: /suppression/i,
   mirror: /mirror/i,
+  'all-or-nothing': /\bon_failure|all-or-nothing/i,
   undo: /\bundo(es)?\b/i,
   notifications: /notification|subscription|webhook|deliver(y|ies)/i,
   schedules: /schedule/i,

@@ -90,6 +90,7 @@ test('every route of jobs answers 404 for a job of another environment', async (
     undone_by: null,
     undo: null,
     mirror: null,
+    on_failure: null,
     rules_version: null,
     findings: [],
   });

@@ -1,0 +1,20 @@
+import { sql } from 'kysely';
+import { type Database, hasRows } from '../../postgres/database.ts';
+import { lastUndo } from '../undo/undo.ts';
+import type { Facts } from './outcome.ts';
+
+/**
+ * SQL condition that the load has written. The counts of passes that only check are not writes, and
+ * neither are those of an earlier pass that will start over.
+ */
+const isWritten = sql<boolean>`(
+  not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected
+)`;
+
+export function hasWritten(db: Database, loadId: number): Promise<boolean> {
+  return hasRows(db)`select 1 from loads where load_id = ${loadId} and ${isWritten}`;
+}
+
+export const facts = sql<Facts>`json_build_object(
+  'status', loads.status, 'hasWritten', ${isWritten}, 'undo', ${lastUndo}
+)`;
