@@ -10,6 +10,7 @@ import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { OptionTable } from '../src/domain/option-table.ts';
 import { ExportOptions } from '../src/export/options.ts';
+import { runSchema } from '../src/http/run.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
@@ -33,6 +34,7 @@ const pages: readonly (readonly [name: string, page: string])[] = [
   ['configuration.md', configurationPage()],
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(sections), null, 2)}\n`],
   ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
+  ['schemas/run.schema.json', `${JSON.stringify(runSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
   ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(jobOptions), null, 2)}\n`],
 ];

@@ -1,7 +1,8 @@
 import type { Static } from 'typebox';
 import { MAX_PREVIEWED_ROWS } from '../base/limits.ts';
 import { deletionOutcomes, deletionTypes } from '../domain/deletion.ts';
-import { exampleJobUrl, failure, lastError, listItemFields, progress, queuePosition } from '../http/job.ts';
+import { exampleJobUrl, lastError, listItemFields, progress, queuePosition } from '../http/job.ts';
+import { deletionCounts, runFields } from '../http/run.ts';
 import {
   choice,
   count,
@@ -17,15 +18,12 @@ import {
 } from '../http/schema.ts';
 
 export const deletionJobDetail = defineRecord('DeletionJobDetail', 'A deletion, shown as a background job.', {
+  ...runFields,
   ...listItemFields,
   type: choice(deletionTypes, 'Type of the job.'),
   completed_rows: count('Number of IDs done so far.'),
   progress,
-  counts: object('IDs by outcome. Once the job is completed, requested = deleted + not_found.', {
-    requested: count('Number of distinct IDs in the request.'),
-    deleted: count('Number of IDs that had data, all of which is deleted.'),
-    not_found: count('Number of IDs that had no data.'),
-  }),
+  counts: deletionCounts,
   removed: object('Other data removed so far.', {
     events: count('Events of the users; for companies, events that no longer name the company.'),
     rejects: count('Refused records that held one of the IDs.'),
@@ -36,7 +34,6 @@ export const deletionJobDetail = defineRecord('DeletionJobDetail', 'A deletion, 
   outcomes: object('The outcome of each ID.', {
     links: url('URL of the outcomes.', `${exampleJobUrl}/outcomes`),
   }),
-  failure: orNull(failure),
   last_error: lastError,
   attempts: count('Number of attempts begun.'),
   queue_position: queuePosition,

@@ -20,6 +20,7 @@ import { printable, printRecords } from '../cli/terminal.ts';
 import { withWorkers } from '../cli/workers.ts';
 import type { System } from '../context.ts';
 import type { Entity } from '../domain/entity.ts';
+import { readJobHistory } from '../tasks/job-store.ts';
 import {
   checkIds,
   listOutcomes,
@@ -177,7 +178,8 @@ async function print(
   const limit = json ? MAX_DELETION_IDS : shownOutcomes;
   const { outcomes } = await listOutcomes(system, environmentId, jobId, { limit, after: 0 });
   if (json) {
-    const job = renderDeletionDetail(deletion, baseUrl);
+    const history = await readJobHistory(system.db, environmentId, jobId);
+    const job = renderDeletionDetail(deletion, history, baseUrl);
     return terminal.json({ job, outcomes: outcomes.map(renderOutcome) });
   }
   if (counts.requested <= shownOutcomes) {

@@ -18,12 +18,13 @@ import { type Entity, idColumn } from '../domain/entity.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
-import { renderJobListItem } from '../http/render.ts';
+import { noRejects, renderJobListItem, renderRun } from '../http/render.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end.ts';
 import { csvCell } from '../load/rejects/text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../tasks/idempotency.ts';
+import type { JobHistory } from '../tasks/job-store.ts';
 import { lockLane } from '../tasks/lane-store.ts';
 import type { DeletionOption, DeletionOptions } from './seam.ts';
 import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './store.ts';
@@ -297,21 +298,25 @@ function jsonLine({ id, outcome, events, users }: IdOutcome): string {
 
 /* Renders deletions for the API and for `--json`. */
 
-export function renderDeletionDetail(deletion: Deletion, baseUrl: string, now = new Date()) {
+export function renderDeletionDetail(
+  deletion: Deletion,
+  history: JobHistory,
+  baseUrl: string,
+  now = new Date(),
+) {
   const { status, counts } = deletion;
   const item = renderJobListItem(deletion, baseUrl, now);
   const ended = counts.deleted + counts.not_found;
   return {
+    ...renderRun({ ...deletion, ...history, sources: [], files: [], rejects: noRejects, cursor: null }),
     ...item,
     completed_rows: ended,
     // Below 1 until the end, because files still have to be removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
-    counts,
     removed: deletion.removed,
     purge_exports: deletion.purgeExports,
     ...deletion.options,
     outcomes: { links: `${item.links}/outcomes` },
-    failure: deletion.failure && { error_code: deletion.failure.code, message: deletion.failure.message },
     last_error: deletion.lastError,
     attempts: deletion.attempts,
     queue_position: deletion.queuePosition,

@@ -155,8 +155,9 @@ function queuePositionOf(status: string, ahead: number | undefined): number | nu
 
 type Counts<Name extends string> = Readonly<Record<Name, number>>;
 
-const counts = sql<Counts<'requested' | 'deleted' | 'not_found'>>`json_build_object(
-  'requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found
+const counts = sql<Counts<'requested' | 'deleted' | 'not_found' | 'pending'>>`json_build_object(
+  'requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found,
+  'pending', ids_requested - ids_deleted - ids_not_found
 )`.as('counts');
 
 const removed = sql<Counts<'events' | 'rejects' | 'files' | 'exports'>>`json_build_object(

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { exampleJobId, failure, jobFields, lastError, listItemFields } from '../http/job.ts';
+import { exportCounts, runFields } from '../http/run.ts';
 import {
   choice,
   count,
@@ -11,6 +12,7 @@ import {
   orNull,
   sha256,
   text,
+  texts,
   time,
   url,
 } from '../http/schema.ts';
@@ -25,13 +27,6 @@ const warnings = listOf(
     details: text('Name of the field.', 'form'),
   }),
   { examples: [[]] },
-);
-
-const cursor = orNull(
-  text(
-    'Cursor for `since` of the next export, which then has exactly what this one does not. Null until completion.',
-    '7310:7315:7312',
-  ),
 );
 
 const exportFields = {
@@ -50,7 +45,7 @@ const exportFields = {
   rows: count('Rows written so far.', 1200),
   bytes: count('Bytes written so far.', 84213),
   links: url('Absolute URL of the export.', `${exampleUrl}/jobs/${exampleJobId}`),
-  cursor,
+  cursor: runFields.cursor,
 };
 
 export const exportItem = defineRecord('ExportItem', 'An export, as lists show it.', exportFields);
@@ -97,17 +92,20 @@ export const exportJob = defineRecord('ExportJob', 'An export.', {
 export type ExportJob = Static<typeof exportJob.schema>;
 
 export const exportJobDetail = defineRecord('ExportJobDetail', 'An export, shown as a background job.', {
+  ...runFields,
   ...listItemFields,
   type: exportFields.type,
   completed_rows: count('Rows written so far.'),
   progress: exportFields.progress,
-  cursor,
+  counts: exportCounts,
   warnings,
-  failure: orNull(failure),
+  emails: texts('Addresses that are notified when the export ends.', []),
   last_error: lastError,
   attempts: count('Number of attempts begun.'),
   rows_per_second: orNull(count('Average speed. Null if the job has not run.')),
 });
+
+export type ExportJobDetail = Static<typeof exportJobDetail.schema>;
 
 const rows = count('Number of rows at this moment.', 2);
 

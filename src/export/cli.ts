@@ -31,6 +31,7 @@ import {
   spreadsheetFormats,
 } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
+import { readJobHistory } from '../tasks/job-store.ts';
 import { recordDownload } from './file-links.ts';
 import { writeSetup } from './import-folder.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
@@ -147,7 +148,7 @@ Ctrl-C, which cancels the export.`,
           const result = outcome.endedAt === null ? { ...outcome, status: 'cancelled' as const } : outcome;
           const isSaved =
             result.status === 'completed' && (await save(session, result, out, everything, stop.signal));
-          print(invocation, session, result, isSaved ? out : null);
+          await print(invocation, session, result, isSaved ? out : null);
           if (isSaved) process.exitCode = exitCodes.ok;
           else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
         });
@@ -238,18 +239,19 @@ async function giveUp({ system, environmentId }: EnvironmentSession, jobId: stri
   });
 }
 
-function print(
+async function print(
   { terminal, json }: Invocation,
-  { baseUrl }: EnvironmentSession,
+  { system, environmentId, baseUrl }: EnvironmentSession,
   result: Export,
   folder: string | null,
-): void {
+): Promise<void> {
   const files = folder === null ? [] : result.files;
   if (json) {
     const entries = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
     const { rows: _, ...manifest } = entries.find(({ filename }) => filename === manifestName) ?? {};
+    const history = await readJobHistory(system.db, environmentId, result.jobId);
     terminal.json({
-      job: renderExportDetail(result, baseUrl),
+      job: renderExportDetail(result, history, baseUrl),
       folder,
       files: entries.filter(({ filename }) => filename !== manifestName),
       manifest: folder === null ? null : manifest,

@@ -1,6 +1,8 @@
 import { inputError } from '../base/errors.ts';
 import type { Environment } from '../domain/caller.ts';
-import { exportUrl, rateOf, renderJobListItem } from '../http/render.ts';
+import type { ExportFile } from '../domain/export.ts';
+import { exportUrl, noRejects, rateOf, renderJobListItem, renderRun } from '../http/render.ts';
+import type { JobHistory } from '../tasks/job-store.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
 import { type Export, readExports } from './store.ts';
@@ -69,15 +71,32 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
+/** Facts of an export that its document needs. Its files may have expired. */
+type ExportFacts = Pick<Export, 'jobId' | 'type' | 'status' | 'written' | 'cursor' | 'failure'>;
+
+export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
+  const files = written.filter(({ dataset }) => dataset !== 'manifest');
+  const rowsOf = (dataset: ExportFile['dataset']) =>
+    files.reduce((sum, file) => sum + (file.dataset === dataset ? file.rows : 0), 0);
+  const counts = {
+    written: files.reduce((sum, { rows }) => sum + rows, 0),
+    users: rowsOf('users'),
+    companies: rowsOf('companies'),
+    events: rowsOf('events'),
+    stream: rowsOf('stream'),
+  };
+  return renderRun({ ...job, ...history, sources: [], files, counts, rejects: noRejects });
+}
+
 /** Returns the record for `/v1/background_jobs/{job_id}`. Its `links` lead to the files. */
-export function renderExportDetail(job: Export, baseUrl: string, now = new Date()) {
+export function renderExportDetail(job: Export, history: JobHistory, baseUrl: string, now = new Date()) {
   return {
+    ...renderExportRun(job, history),
     ...renderJobListItem(job, baseUrl, now),
     completed_rows: job.rowsWritten,
     progress: job.progress,
-    cursor: job.cursor,
     warnings: [...job.warnings],
-    failure: renderFailure(job),
+    emails: [...job.emails],
     last_error: job.lastError,
     attempts: job.attempts,
     rows_per_second: rateOf(job.rowsWritten, job, now),

@@ -11,6 +11,7 @@ import { findCursorProblem } from '../postgres/change-log.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
+import { readJobHistory } from '../tasks/job-store.ts';
 import { endTask, releaseTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endTaskSessions, nameTaskSession, taskSessionName } from '../tasks/worker-store.ts';
@@ -257,6 +258,9 @@ async function recordExportEnd(
     environmentId,
     jobId,
     emails: status === 'cancelled' ? [] : row.emails,
-    describe: async () => renderExportDetail(await requireExport({ db }, environmentId, jobId), baseUrl),
+    async describe() {
+      const history = await readJobHistory(db, environmentId, jobId);
+      return renderExportDetail(await requireExport({ db }, environmentId, jobId), history, baseUrl);
+    },
   });
 }

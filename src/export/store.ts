@@ -233,8 +233,8 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     .select(['requested_at as acceptedAt', lastError])
     .where('job_id', 'in', jobIds)
     .execute();
-  const available = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
-  const files = await readExportFiles(db, available);
+  const ended = rows.filter((row) => row.status === 'completed').map((row) => row.exportId);
+  const files = await readExportFiles(db, ended);
   return rows.map(({ rowsExpected, failureCode, failureMessage, filesExpiredAt, ...row }) => ({
     ...row,
     type: 'export' as const,
@@ -243,8 +243,10 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
+    /** Includes files that have expired. */
+    written: files.get(row.exportId) ?? [],
     /** Empty until the export is completed, and after its files have expired. */
-    files: row.status === 'completed' ? (files.get(row.exportId) ?? []) : [],
+    files: filesExpiredAt === null ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));
 }

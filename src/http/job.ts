@@ -7,12 +7,9 @@ import {
   choice,
   count,
   defineRecord,
-  flag,
-  items,
   object,
   orNull,
   reasonFields,
-  record,
   text,
   time,
   url,
@@ -103,28 +100,3 @@ export const jobListItem = defineRecord('JobListItem', 'A background job, as lis
   origin: origin('What started the job. Null if it is not known.'),
 });
 export type JobListItem = Static<typeof jobListItem.schema>;
-
-export const jobHistory = defineRecord('JobHistory', 'The origin, parameters and phases of a job.', {
-  job_id: jobFields.job_id,
-  request_id: orNull(
-    text(
-      '`x-request-id` of the request that started the job. Null if no request did.',
-      '7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11',
-    ),
-  ),
-  origin: origin('What started the job. Null if it is not known.'),
-  parameters: record({
-    additionalProperties: true,
-    description: 'Parameters of the job. Long lists are cut.',
-    examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
-  }),
-  parameters_cut: flag('True if the parameters are cut.', false),
-  phases: items('The phases that the job has reached, oldest first.', {
-    phase: text(
-      '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `held` (the guard stopped it), `decided` (it was released or discarded), `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
-      'accepted',
-    ),
-    at: time('When the job reached the phase.'),
-  }),
-});
-export type JobHistory = Static<typeof jobHistory.schema>;

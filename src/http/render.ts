@@ -1,4 +1,7 @@
 import type { ListedJob, ShownJob } from '../domain/job.ts';
+import type { TaskFailure } from '../domain/task.ts';
+import type { JobHistory } from '../tasks/job-store.ts';
+import type { Run } from './run.ts';
 
 type Snake<S extends string> = S extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
@@ -63,4 +66,40 @@ export function rateOf(
   if (startedAt === null || rows <= 0) return null;
   const ms = (endedAt ?? now).getTime() - startedAt.getTime();
   return Math.round((rows * 1000) / Math.max(1, ms));
+}
+
+export interface RunFacts<Counts extends Run['counts']>
+  extends JobHistory,
+    Pick<Run, 'sources' | 'type' | 'status' | 'cursor'> {
+  readonly jobId: string | null;
+  readonly files: readonly Run['files'][number][];
+  readonly counts: Counts;
+  readonly rejects: Run['rejects'];
+  readonly failure: TaskFailure | null;
+}
+
+export const noRejects: Run['rejects'] = { count: 0, by_code: {}, links: null };
+
+/** Renders the document of a run. */
+export function renderRun<Counts extends Run['counts']>(facts: RunFacts<Counts>) {
+  const { failure: reason, phases, origin: by } = facts;
+  return {
+    schema: 1 as const,
+    job_id: facts.jobId,
+    type: facts.type,
+    status: facts.status,
+    origin: by && { kind: by.kind, name: by.name },
+    request_id: facts.requestId,
+    sources: [...facts.sources],
+    files: facts.files.map(({ filename, dataset, rows, bytes, sha256: hash }) => {
+      return { filename, dataset, rows, bytes, sha256: hash };
+    }),
+    options: facts.options,
+    options_cut: facts.optionsCut,
+    counts: facts.counts,
+    rejects: facts.rejects,
+    phases: phases.map(render),
+    failure: reason && { error_code: reason.code, message: reason.message },
+    cursor: facts.cursor,
+  };
 }

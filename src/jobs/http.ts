@@ -4,7 +4,7 @@ import { optional } from '../base/validation.ts';
 import { deletionJobDetail } from '../deletion/api.ts';
 import { exportJobDetail } from '../export/api.ts';
 import { callerOrigin, requireScope } from '../http/caller.ts';
-import { jobHistory, jobListItem, jobRecord } from '../http/job.ts';
+import { jobListItem, jobRecord } from '../http/job.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
 import {
   dateOf,
@@ -18,12 +18,12 @@ import {
   textParameter,
 } from '../http/parameters.ts';
 import { lenientQuery } from '../http/plugins/validation.ts';
-import { render, renderJob, renderListedJob } from '../http/render.ts';
+import { renderJob, renderListedJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { jobDetail } from '../load/api.ts';
 import { retryLoad } from '../load/retry.ts';
 import { renderQueued } from '../load/upload/receive-upload.ts';
-import { type JobFilter, pageJobs, readJobHistory } from '../tasks/job-store.ts';
+import { type JobFilter, pageJobs } from '../tasks/job-store.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
 
 const maxFilterBytes = 512;
@@ -135,7 +135,8 @@ const show = route({
   at: 'GET /v1/background_jobs/:job_id',
   operationId: 'showJob',
   summary: 'Show a background job',
-  description: 'Returns the job with its progress, its counts and, if it failed, the reason.',
+  description:
+    'Returns the document of the run, with the progress of the job: what started it, its files and options, its counts, when it reached each phase and, if it failed, the reason.',
   access: 'read',
   params: jobParameters,
   answer: {
@@ -145,22 +146,6 @@ const show = route({
   handle: async ({ system: { reader, loads }, params, environment, base }) => {
     const job = await requireJob(reader, environment, params.job_id);
     return renderJobDetail({ ...reader, loads }, environment, job, base());
-  },
-});
-
-const showHistory = route({
-  at: 'GET /v1/background_jobs/:job_id/history',
-  operationId: 'showJobHistory',
-  summary: 'Show the history of a background job',
-  description:
-    'Returns what started the job, the request and its parameters, and when the job reached each phase.',
-  access: 'read',
-  params: jobParameters,
-  answer: { description: 'The history.', schema: jobHistory.ref },
-  handle: async ({ system: { reader }, params, environment }) => {
-    const jobId = params.job_id;
-    const { phases, ...history } = await readJobHistory(reader.db, environment, jobId);
-    return { job_id: jobId, ...render(history), phases: phases.map(render) };
   },
 });
 
@@ -197,4 +182,4 @@ const retry = route({
   },
 });
 
-export const jobRoutes: readonly Route[] = [list, show, showHistory, cancel, retry];
+export const jobRoutes: readonly Route[] = [list, show, cancel, retry];

@@ -13,10 +13,11 @@ import { cancelExport } from '../export/run-export.ts';
 import { type Export, readExports } from '../export/store.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end.ts';
-import { countRejects, type Load, readLoads, readShown, requireLoad } from '../load/read-store.ts';
+import { type Load, readLoadResult, readLoads, readShown, requireLoad } from '../load/read-store.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readEventRetention } from '../postgres/retention.ts';
+import { readJobHistory } from '../tasks/job-store.ts';
 import { readLanes } from '../tasks/lane-store.ts';
 import { readLiveWorkers } from '../tasks/worker-store.ts';
 import { readBacklog, readNeeds } from '../telemetry/health/store.ts';
@@ -56,16 +57,16 @@ export async function renderJobDetail(
   job: Job,
   baseUrl: string,
 ) {
+  const { db } = context;
   switch (job.kind) {
     case 'load': {
-      const byCode = job.tally.rejected === 0 ? {} : await countRejects(context, environmentId, job.jobId);
       const shown = await readShown(context, environmentId, job);
-      return renderLoadDetail(job, shown, byCode, baseUrl);
+      return renderLoadDetail(job, shown, await readLoadResult(db, environmentId, job), baseUrl);
     }
     case 'export':
-      return renderExportDetail(job, baseUrl);
+      return renderExportDetail(job, await readJobHistory(db, environmentId, job.jobId), baseUrl);
     case 'deletion':
-      return renderDeletionDetail(job, baseUrl);
+      return renderDeletionDetail(job, await readJobHistory(db, environmentId, job.jobId), baseUrl);
   }
 }
 

@@ -3,11 +3,9 @@ import { MAX_COUNTED_REJECTS } from '../base/limits.ts';
 import { optional } from '../base/validation.ts';
 import { entities } from '../domain/entity.ts';
 import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
-import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
 import {
   exampleJobUrl,
-  failure,
   jobFields,
   lastError,
   listItemFields,
@@ -15,6 +13,7 @@ import {
   progress,
   queuePosition,
 } from '../http/job.ts';
+import { rejectsByCode, rejectsFields, runFields, tally } from '../http/run.ts';
 import {
   choice,
   choiceOrNull,
@@ -29,7 +28,6 @@ import {
   ordinal,
   orNull,
   record,
-  sha256,
   text,
   texts,
   time,
@@ -45,21 +43,6 @@ import {
   PLAN_SAMPLE_ROWS,
 } from './limits.ts';
 
-const tally = defineRecord(
-  'Tally',
-  'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected.',
-  {
-    read: count('Records read.'),
-    inserted: count('Records whose key was new.'),
-    updated: count('Records that changed stored data.'),
-    unchanged: count('Records that changed nothing.'),
-    removed: count('Records that removed a profile.'),
-    superseded: count('Records that a later record of the same file with the same key replaced.'),
-    rejected: count('Refused records.'),
-  },
-  { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1 },
-);
-
 const tallyByKind = Type.Object(
   Object.fromEntries(countedKinds.map((kind) => [kind, tally.ref])) as Record<CountedKind, typeof tally.ref>,
   {
@@ -69,17 +52,6 @@ const tallyByKind = Type.Object(
     examples: [null],
   },
 );
-
-export const rejectsByCode = (description: string, ...examples: object[]) =>
-  Type.Object(
-    {},
-    {
-      propertyNames: { enum: [...rejectCodes] },
-      additionalProperties: Type.Integer({ minimum: 1 }),
-      description,
-      ...(examples.length > 0 && { examples }),
-    },
-  );
 
 const csvReadAs = object('Dialect of the CSV. Null for other formats.', {
   delimiter: text('Delimiter of the cells. `blanks` stands for any number of spaces and tabs.', ';'),
@@ -143,14 +115,17 @@ const planFields = {
 };
 
 export const jobDetail = defineRecord('JobDetail', 'A background job that loads a file.', {
+  ...runFields,
   ...listItemFields,
+  files: { ...runFields.files, examples: [[]] },
+  cursor: { ...runFields.cursor, examples: [null] },
   type: choice(loadTypes, 'Type of the job.'),
   completed_rows: count('Records read so far.'),
   progress,
   counts: tally.ref,
   counts_by_kind: orNull(tallyByKind),
   rejects: object('The refused records of the job.', {
-    count: count('Number of refused records.'),
+    ...rejectsFields,
     by_code: rejectsByCode(
       `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
       { missing_id: 1 },
@@ -162,13 +137,11 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
         examples: [[]],
       }),
     }),
-    links: url('URL of the refused records.', `${exampleJobUrl}/rejects`),
   }),
   dropped_properties: count(
     'Number of properties with an empty name. Their records were loaded without them.',
     0,
   ),
-  failure: orNull(failure),
   held: orNull(
     object('Why its guard held the job. Null if it did not.', {
       at: time('When it was held.', '2026-11-20T11:58:59.962Z'),
@@ -185,7 +158,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   attempts: ordinal('Number of times the job was begun. A retry adds one.'),
   rows_per_second: orNull(count('Average speed since `processing_since`. Null if the job has not begun.')),
   queue_position: queuePosition,
-  sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
   duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
   mends: orNull(uuid('The job whose refused records the file holds, corrected.'), null),
   dry_run: flag(

@@ -20,7 +20,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed, type StoppedLoad } from './end-store.ts';
 import { findExpiredHolds } from './held-store.ts';
-import { countRejects, readLoadEnd, requireLoad } from './read-store.ts';
+import { readLoadEnd, readLoadResult, requireLoad } from './read-store.ts';
 import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
 import { hooksFor, secretOf } from './seam.ts';
@@ -154,8 +154,7 @@ export async function recordLoadEnd(
     emails: [],
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
-      const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);
-      return renderLoadDetail(load, row, byCode, baseUrl);
+      return renderLoadDetail(load, row, await readLoadResult(db, environmentId, load), baseUrl);
     },
   });
   return { due, file };

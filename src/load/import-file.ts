@@ -23,7 +23,7 @@ import { isLoadTakenBack } from './end-store.ts';
 import { describeHold, followLoad } from './follow.ts';
 import { printPlan } from './plans/cli.ts';
 import { type ShownPlan, showPlan } from './plans/plans.ts';
-import { type Load, readShown, type Shown } from './read-store.ts';
+import { type Load, type LoadResult, readLoadResult, readShown, type Shown } from './read-store.ts';
 import { receiveLocal } from './receive/receive.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 import { receivingStore } from './received.ts';
@@ -75,6 +75,7 @@ export interface Imported {
   readonly exitCode: number;
   readonly load: Load | null;
   readonly shown: Shown | null;
+  readonly result: LoadResult | null;
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
@@ -116,12 +117,14 @@ export async function importFile(
     const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
     const shown = await readShown(system, environmentId, load);
+    const result = await readLoadResult(system.db, environmentId, load);
     const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
     return {
       name,
       exitCode: wait || load.endedAt !== null ? exitCodeOf(load) : exitCodes.ok,
       load,
       shown,
+      result,
       plan,
       rejects,
       remark,
@@ -129,7 +132,7 @@ export async function importFile(
     };
   } catch (error) {
     progress.end();
-    const refused = { name, load: null, shown: null, plan: null, rejects: null };
+    const refused = { name, load: null, shown: null, result: null, plan: null, rejects: null };
     if (signal.aborted) {
       const remark = 'Stopped; nothing of this file was accepted.';
       return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
@@ -224,13 +227,15 @@ function printRejects(terminal: Terminal, table: OptionTable, load: Load, reject
 }
 
 export function renderImported(
-  { name, load, shown, rejects, remark, error }: Imported,
+  { name, load, shown, result, rejects, remark, error }: Imported,
   baseUrl: string,
 ): object {
   return {
     file: name,
     job:
-      load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
+      load === null || shown === null || result === null
+        ? null
+        : renderLoadDetail(load, shown, result, baseUrl),
     rejects_file: rejects?.path ?? null,
     // Reasons for refusing the file, in the same format as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({

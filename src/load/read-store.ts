@@ -16,6 +16,7 @@ import type { ReadAs } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, prepared, rowsOf, selectWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
+import { readJobHistory } from '../tasks/job-store.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { storedFormat } from './chunk-store.ts';
 import { isTakenBack } from './end-store.ts';
@@ -55,6 +56,17 @@ export async function countRejects(
     order by 2 desc`;
   return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
+
+/** Reads the facts of a load that are not in its row. */
+export async function readLoadResult(
+  db: Database,
+  environmentId: number,
+  { jobId, tally: { rejected } }: Pick<Load, 'jobId' | 'tally'>,
+) {
+  const history = await readJobHistory(db, environmentId, jobId);
+  return { history, byCode: rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId) };
+}
+export type LoadResult = Awaited<ReturnType<typeof readLoadResult>>;
 
 const lastError = sql<string | null>`(
   select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error

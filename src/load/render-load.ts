@@ -3,42 +3,49 @@ import type { LoadPlan, ValueChanges } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
-import { loadUrl, rateOf, render, renderJobListItem } from '../http/render.ts';
+import { loadUrl, rateOf, render, renderJobListItem, renderRun } from '../http/render.ts';
 import type { ShownPlan } from './plans/plans.ts';
-import type { Load, Shown } from './read-store.ts';
+import type { Load, LoadResult, Shown } from './read-store.ts';
 import type { ListedReject } from './rejects/rejects.ts';
 
 /* Converts loads to records for the API, for events and for `--json`. */
 
-/** Renders the details of a load. `rejectsByCode` is the result of `countRejects`. */
+/** Renders the document of a load. */
+export function renderLoadRun(load: Load, { history, byCode }: LoadResult, baseUrl: string) {
+  const { filename, fileSize: bytes, totalRows: rows, sha256, tally: counts } = load;
+  return renderRun({
+    ...load,
+    ...history,
+    sources: [{ filename, bytes, rows, sha256 }],
+    files: [],
+    counts,
+    rejects: { count: counts.rejected, by_code: byCode, links: `${loadUrl(baseUrl, load.jobId)}/rejects` },
+    cursor: null,
+  });
+}
+
 export function renderLoadDetail(
   load: Load,
   { fields }: Pick<Shown, 'fields'>,
-  rejectsByCode: Readonly<Record<string, number>>,
+  result: LoadResult,
   baseUrl: string,
   now = new Date(),
 ) {
+  const run = renderLoadRun(load, result, baseUrl);
   const item = renderJobListItem(load, baseUrl, now);
   return {
+    ...run,
     ...item,
     completed_rows: load.tally.read,
     progress: progress(load),
-    counts: load.tally,
     counts_by_kind: load.tallyByKind,
-    rejects: {
-      count: load.tally.rejected,
-      by_code: rejectsByCode,
-      loaded_since: load.loadedSince ?? { count: 0, jobs: [] },
-      links: `${item.links}/rejects`,
-    },
+    rejects: { ...run.rejects, loaded_since: load.loadedSince ?? { count: 0, jobs: [] } },
     dropped_properties: load.droppedProperties,
-    failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
     held: load.held && render(load.held),
     last_error: load.lastError,
     attempts: load.attempts,
     rows_per_second: rowsPerSecond(load, now),
     queue_position: load.queuePosition,
-    sha256: load.sha256,
     duplicate_of: load.duplicateOf,
     mends: load.mends,
     dry_run: load.dryRun,

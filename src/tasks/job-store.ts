@@ -114,15 +114,16 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
   return unfinished < most;
 }
 
+/** Origin, options and phases of a job: the part of its document that all kinds of jobs share. */
 export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
-  readonly parameters: Readonly<Record<string, unknown>>;
-  readonly parametersCut: boolean;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly optionsCut: boolean;
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
-interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phases'> {
+interface HistoryRow extends Omit<JobHistory, 'origin' | 'optionsCut' | 'phases'> {
   readonly origin: Origin['kind'] | null;
   readonly originName: string | null;
   readonly status: string;
@@ -143,19 +144,22 @@ export async function readJobHistory(
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
-  const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
+  // The recorded end time is when the closing transaction started. Phases of that transaction get
+  // the same time.
+  const last = endedAt?.getTime() ?? Number.POSITIVE_INFINITY;
+  const reached = times.flatMap(({ phase, at }) =>
+    at === null ? [] : [{ phase, at: new Date(Math.min(Date.parse(at), last)) }],
+  );
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
-  // The recorded end time is when the final transaction started, so other phases may show later
-  // times.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
-  const parameters = named(row.parameters);
-  const shown = shorten(parameters) as JobHistory['parameters'];
+  const options = named(row.options);
+  const shown = shorten(options) as JobHistory['options'];
   return {
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
-    parameters: shown,
+    options: shown,
     // Lists are truncated, and the request of an export may be too long to show.
-    parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
+    optionsCut: row.options['request'] === null || JSON.stringify(shown) !== JSON.stringify(options),
     phases: reached,
   };
 }
@@ -192,10 +196,9 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
       json_build_object(
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
         'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
-        'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
-        'format', coalesce(read_as ->> 'format', case when header is null then 'ndjson' else 'csv' end), 'file_of', file_of,
-        'chunks', chunk_count
-      ) as parameters
+        'plan', pass in ('plan', 'apply') or applied_at is not null, 'source', source_options,
+        'format', coalesce(read_as ->> 'format', case when header is null then 'ndjson' else 'csv' end), 'file_of', file_of
+      ) as options
     from loads
     left join load_guards using (load_id)
     left join load_lineage using (load_id)
@@ -205,8 +208,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     select
       ${job}, ${exportPhases},
       json_build_object(
-        'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
-        'retention_days', retention_days
+        'request', case when pg_column_size(request) < 65536 then request end, 'retention_days', retention_days
       )
     from exports
     where ${isJob}
@@ -216,10 +218,10 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     where ${isJob}`;
 }
 
-function named({ options, request, ...rest }: HistoryRow['parameters']): object {
-  if (options !== undefined) return { ...rest, options: toGivenSource(options as SourceOptions) };
-  if (request === undefined) return rest;
-  return { ...rest, request: request === null ? null : toGivenRequest(request as ExportRequest) };
+/** Returns the options under the names with which a request gives them. */
+function named({ source, request, ...rest }: HistoryRow['options']): object {
+  if (source !== undefined) return { ...rest, ...toGivenSource(source as SourceOptions) };
+  return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };
 }
 
 function shorten(value: unknown): unknown {

@@ -24,7 +24,11 @@ test('sluice delete requires --yes, deletes the ids of a list and of the command
   const users = await sluice(['delete', 'users', '--file', 'ids.txt', '--yes', '--json', 'a', '--', '-c']);
   expect(users, users.stderr).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(users.stdout)).toMatchObject({
-    job: { type: 'delete_users', status: 'completed', counts: { requested: 4, deleted: 3, not_found: 1 } },
+    job: {
+      type: 'delete_users',
+      status: 'completed',
+      counts: { requested: 4, deleted: 3, not_found: 1, pending: 0 },
+    },
     outcomes: [
       { id: 'a', outcome: 'deleted' },
       { id: '-c', outcome: 'deleted' },

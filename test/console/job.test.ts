@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import type { Run } from '../../src/http/run.ts';
 import {
   consoleStage,
   expectAccessible,
@@ -189,13 +190,7 @@ test('the page of a running job follows it to its end, and confirms a cancellati
   expect((await shownCounts(running.page))['changed'] ?? 0).toBe(tally.updated);
 });
 
-interface History {
-  readonly parameters: Record<string, unknown>;
-  readonly phases: readonly { readonly phase: string }[];
-}
-
-const historyOf = async (jobId: string) =>
-  (await stage.server.json<History>(`/v1/background_jobs/${jobId}/history`)).body;
+const runOf = async (jobId: string) => (await stage.server.json<Run>(`/v1/background_jobs/${jobId}`)).body;
 
 // proves: console-repeat
 test('the page of a job repeats an export, and loads a file with another mapping', async () => {
@@ -227,7 +222,7 @@ test('the page of a job repeats an export, and loads a file with another mapping
   await exportPage.waitForURL((url) => !url.pathname.endsWith(exported.job_id));
   await exportPage.getByRole('link', { name: 'manifest.json' }).waitFor();
   const newest = new URL(exportPage.url()).pathname.split('/').at(-1) ?? '';
-  expect((await historyOf(newest)).parameters).toEqual((await historyOf(exported.job_id)).parameters);
+  expect((await runOf(newest)).options).toEqual((await runOf(exported.job_id)).options);
   const loadPage = await stage.open(`/jobs/${load.job_id}`);
   await openMenu(loadPage);
   await loadPage.getByRole('button', { name: 'Load again with another mapping' }).click();
@@ -235,19 +230,19 @@ test('the page of a job repeats an export, and loads a file with another mapping
   await loadPage.getByRole('button', { name: 'Plan the load' }).click();
   await loadPage.getByText('Nothing is written yet').waitFor();
   const plannedId = new URL(loadPage.url()).pathname.split('/').at(-1) ?? '';
-  const { parameters, phases } = await historyOf(plannedId);
-  expect(parameters).toMatchObject({
+  const { options, phases } = await runOf(plannedId);
+  expect(options).toMatchObject({
     file_of: load.job_id,
     entity: 'companies',
     plan: true,
     map: { Nr: 'company_id' },
     // The options for the stored file, which is plain CSV.
-    options: { quote: '"' },
+    quote: '"',
   });
   expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);
   await loadPage.getByRole('button', { name: /^Load: write/ }).click();
   await loadPage.getByText(/stored in/).waitFor();
-  const appliedPhases = (await historyOf(plannedId)).phases.map(({ phase }) => phase);
+  const appliedPhases = (await runOf(plannedId)).phases.map(({ phase }) => phase);
   expect(appliedPhases).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
   await unfold(loadPage, 'Timeline');
   await loadPage.getByText('Apply requested').waitFor();

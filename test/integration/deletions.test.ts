@@ -77,7 +77,7 @@ describe('deleted users', () => {
     const ended = await deletion.run();
     expect(ended).toMatchObject({
       status: 'completed',
-      counts: { requested: 8, deleted: 7, not_found: 1 },
+      counts: { requested: 8, deleted: 7, not_found: 1, pending: 0 },
       removed: { events: 19 },
     });
     expect(await deletion.outcomes()).toEqual({
@@ -117,7 +117,7 @@ describe('deleted users', () => {
     const expected = {
       status: 'completed',
       attempts: 2,
-      counts: { requested: 450, deleted: 400, not_found: 50 },
+      counts: { requested: 450, deleted: 400, not_found: 50, pending: 0 },
       removed: { events: 11_000 },
     };
     expect(ended).toMatchObject(expected);

@@ -129,7 +129,7 @@ const isOfBrowser = (path: string): boolean =>
 const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);
 
 test('the server imports no screen, and screens import only its records and pure rules', () => {
-  const open = /^src\/(base|domain)\/|\/(\w+-)?api\.ts$|^src\/http\/job\.ts$/;
+  const open = /^src\/(base|domain)\/|\/(\w+-)?api\.ts$|^src\/http\/(job|run)\.ts$/;
   const crossing = imports.filter(({ from, of }) =>
     isOfBrowser(from) ? !isOfBrowser(of) && !open.test(of) : isOfBrowser(of),
   );

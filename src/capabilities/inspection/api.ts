@@ -5,6 +5,7 @@ import { dataTypes } from '../../domain/data-type.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { looks } from '../../domain/looks.ts';
 import { presets } from '../../domain/source.ts';
+import { rejectsByCode } from '../../http/run.ts';
 import {
   choice,
   choiceOrNull,
@@ -24,7 +25,7 @@ import {
   time,
   uuid,
 } from '../../http/schema.ts';
-import { readAs, rejectsByCode } from '../../load/api.ts';
+import { readAs } from '../../load/api.ts';
 import { reject } from '../../load/rejects/api.ts';
 import { ruleFinding } from '../rules/api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';

@@ -175,7 +175,10 @@ export interface LinkedFiles {
 }
 
 /** The job that an event reports, as rendered by the API. */
-type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
+type JobData = Partial<Omit<JobDetail, 'type'>> & {
+  readonly type?: string;
+  readonly warnings?: readonly ExportWarning[];
+};
 interface RunData {
   readonly schedule?: string;
   readonly due_at?: string;
@@ -266,7 +269,7 @@ function describeJob(data: JobData): string[] {
   if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
   for (const { message, details } of data.warnings ?? []) facts.push(`Warning: ${message} (${details})`);
   for (const [name, summary] of summaries(data)) facts.push(`${capitalise(name)}: ${summary}`);
-  if (data.counts !== undefined) return facts;
+  if (data.type !== 'export') return facts;
   return [
     ...facts,
     `Rows: ${count.format(data.total_rows ?? 0)}`,
@@ -284,6 +287,7 @@ function describeRun(data: RunData): string[] {
 }
 
 function describeCounts(data: JobData): string[] {
+  if (data.type === 'export') return [];
   const counts = Object.entries(data.counts ?? {});
   const kinds = Object.entries(data.counts_by_kind ?? {}).filter(([, { read = 0 }]) => read > 0);
   const reasons = Object.entries(data.rejects?.by_code ?? {}).slice(0, shownCodes);

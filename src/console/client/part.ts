@@ -1,7 +1,6 @@
 import type { AnyComponent, VNode } from 'preact';
 import { lazy } from 'preact-iso';
 import type { NeedKind } from '../../domain/need.ts';
-import type { JobHistory } from '../../http/job.ts';
 import type { Query } from './lib/address.ts';
 import type { JobDetail } from './lib/jobs.ts';
 import type { IconName } from './ui/drawings.tsx';
@@ -52,7 +51,6 @@ interface DeletionOption {
 
 export interface JobProps {
   readonly job: JobDetail;
-  readonly history: JobHistory;
 }
 
 export const navGroups = ['', 'In', 'Out', 'Data', 'Service'] as const;

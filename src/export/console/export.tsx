@@ -3,12 +3,12 @@ import { screenHref, useQuery } from '../../console/client/lib/address.ts';
 import { post } from '../../console/client/lib/api.ts';
 import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../../console/client/lib/data.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../../console/client/lib/format.ts';
-import { jobHref, jobPath, useStart } from '../../console/client/lib/jobs.ts';
+import { type JobDetail, jobHref, jobPath, useStart } from '../../console/client/lib/jobs.ts';
 import { ActionButton } from '../../console/client/ui/controls.tsx';
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { Loading, Notice, Page, Problems, Section, Time } from '../../console/client/ui/page.tsx';
 import { Value } from '../../console/client/ui/properties.tsx';
-import type { JobHistory, JobListItem } from '../../http/job.ts';
+import type { JobListItem } from '../../http/job.ts';
 import type { ExportPreview } from '../api.ts';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
@@ -72,14 +72,14 @@ const earlierColumns: readonly Column<JobListItem>[] = [
 
 /** Shows the request of an export, with a button that repeats it. */
 function Again({ id }: { readonly id: string }): VNode | null {
-  const { data } = useApi<JobHistory>(`${jobPath(id)}/history`);
+  const { data } = useApi<JobDetail>(jobPath(id));
   if (data === undefined) return null;
   const words = Object.entries(exportOf(data)).map(
     ([name, value]) => `${name} ${visibleText(textOf(value))}`,
   );
   return (
     <span class="row">
-      <ExportAgain history={data} />
+      <ExportAgain job={data} />
       <span class="muted break">{words.join(', ') || 'everything'}</span>
     </span>
   );

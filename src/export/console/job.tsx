@@ -2,25 +2,25 @@ import type { VNode } from 'preact';
 import { useApi } from '../../console/client/lib/data.ts';
 import { formatBytes, formatCount } from '../../console/client/lib/format.ts';
 import { type JobDetail, useStart } from '../../console/client/lib/jobs.ts';
+import type { JobProps } from '../../console/client/part.ts';
 import { ActionButton, type ButtonProps, CopyButton } from '../../console/client/ui/controls.tsx';
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { type Fact, Loaded, Time } from '../../console/client/ui/page.tsx';
-import type { JobHistory } from '../../http/job.ts';
-import type { ExportJob } from '../api.ts';
+import type { ExportJob, ExportJobDetail } from '../api.ts';
 import { exportOf, exportsPath } from './request.ts';
 
 declare module '../../console/client/lib/jobs.ts' {
-  interface JobDetail extends Partial<Pick<ExportJob, 'warnings'>> {}
+  interface JobDetail extends Partial<Pick<ExportJobDetail, 'warnings' | 'emails'>> {}
 }
 
 /* Exports on the page of a job, including a button that repeats the export. */
 
-type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
+type AgainProps = Pick<ButtonProps, 'look'> & JobProps;
 
-export function ExportAgain({ history, look }: AgainProps): VNode {
+export function ExportAgain({ job, look }: AgainProps): VNode {
   const start = useStart();
   return (
-    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(history))}>
+    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(job))}>
       Export again
     </ActionButton>
   );

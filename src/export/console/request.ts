@@ -3,8 +3,7 @@
 import { parts } from 'sluice:capabilities';
 import { plural } from '../../console/client/lib/format.ts';
 import { exportFormatFacts, isExportFormat } from '../../domain/export.ts';
-import type { JobHistory } from '../../http/job.ts';
-import type { ExportPreview } from '../api.ts';
+import type { ExportJobDetail, ExportPreview } from '../api.ts';
 import { segmentFilter } from './segment-filter.tsx';
 
 export const exportsPath = '/api/v1/analytics/exports';
@@ -92,7 +91,9 @@ export function formatOf({ format }: ExportWish) {
 }
 
 /** Returns the request body of an earlier export. */
-export function exportOf({ parameters: { request, emails } }: JobHistory): Body {
-  const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
-  return { ...((request ?? {}) as Body), ...mail };
+export function exportOf({ options, emails = [] }: Again): Body {
+  const { retention_days: _, ...request } = options;
+  return { ...(request as Body), ...(emails.length > 0 && { emails }) };
 }
+
+type Again = Pick<ExportJobDetail, 'options'> & Partial<Pick<ExportJobDetail, 'emails'>>;

@@ -106,18 +106,16 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
 }
 
 /** Shows the actions of a job. Rarely used actions are in a menu. */
-export function JobActions({ job, history, onDone }: ActionsProps & JobProps): VNode {
+export function JobActions({ job, onDone }: ActionsProps & JobProps): VNode {
   const isExport = job.type === 'export';
   const hasMenu = isExport || (isLoad(job) && !ownJobTypes.has(job.type));
   return (
     <>
       <Apply job={job} onDone={onDone} />
       <JobActs job={job} onDone={onDone} />
-      {isExport ? <ExportAgain look="main" history={history} /> : null}
+      {isExport ? <ExportAgain look="main" job={job} /> : null}
       {hasMenu ? (
-        <Menu label="More">
-          {parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} history={history} />)}
-        </Menu>
+        <Menu label="More">{parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} />)}</Menu>
       ) : null}
     </>
   );

@@ -4,16 +4,15 @@ import { Copied } from '../../console/client/ui/controls.tsx';
 import { type Fact, Time } from '../../console/client/ui/page.tsx';
 import { deletionFacts } from '../../deletion/console/facts.ts';
 import { exportFacts } from '../../export/console/job.tsx';
-import type { JobHistory } from '../../http/job.ts';
 import { loadFacts } from '../../load/console/facts.tsx';
 import { jobTypeNames } from './job-types.ts';
 
-export function factsOf(job: JobDetail, history: JobHistory): readonly Fact[] {
+export function factsOf(job: JobDetail): readonly Fact[] {
   return [
     ['Type', jobTypeNames[job.type] ?? job.type],
     ['Job', <Copied key="job" text={job.job_id} />],
     ...kindFacts(job),
-    ...requestFacts(history, job.start_time),
+    ...requestFacts(job),
   ];
 }
 
@@ -22,12 +21,12 @@ function kindFacts(job: JobDetail): readonly Fact[] {
   return job.type === 'export' ? exportFacts(job) : deletionFacts(job);
 }
 
-function requestFacts({ origin, request_id, parameters }: JobHistory, startTime: string): readonly Fact[] {
-  const stated = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isStated(value));
+function requestFacts({ origin, request_id, start_time, options }: JobDetail): readonly Fact[] {
+  const stated = Object.entries(options).filter(([, value]) => isStated(value));
   return [
     ['By', originText(origin)],
     ['Request id', request_id === null ? 'none' : <Copied key="request" text={request_id} />],
-    ['At', <Time key="at" at={startTime} />],
+    ['At', <Time key="at" at={start_time} />],
     ...stated.map(([name, value]): Fact => {
       const text = typeof value === 'string' ? visibleText(value) : JSON.stringify(value);
       return [<code key={name}>{name}</code>, <code key={name}>{text}</code>];

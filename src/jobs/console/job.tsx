@@ -1,9 +1,7 @@
 import type { VNode } from 'preact';
-import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import { screenHref, withQuery } from '../../console/client/lib/address.ts';
-import { api } from '../../console/client/lib/api.ts';
-import { type Loaded as LoadedData, useData } from '../../console/client/lib/data.ts';
+import { useApi } from '../../console/client/lib/data.ts';
 import { formatBytes, plural, visibleText } from '../../console/client/lib/format.ts';
 import {
   isLoad,
@@ -16,7 +14,6 @@ import {
 import type { JobProps } from '../../console/client/part.ts';
 import { Badge, Facts, Fold, Loaded, Page, StatusBadge } from '../../console/client/ui/page.tsx';
 import { ExportFiles } from '../../export/console/job.tsx';
-import type { JobHistory } from '../../http/job.ts';
 import { Balance } from '../../load/console/balance.tsx';
 import { Causes } from '../../load/console/causes.tsx';
 import { Changes } from '../../load/console/changes.tsx';
@@ -25,28 +22,6 @@ import { Answer } from './answer.tsx';
 import { factsOf } from './facts.tsx';
 import { Phases, tookOf } from './timeline.tsx';
 
-const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;
-
-/**
- * Loads the job from the ledger, then its history. The history is reloaded when the state of the
- * job changes.
- */
-function useJob(id: string): LoadedData<JobProps> {
-  const path = jobPath(id);
-  const latest = useRef<JobProps | null>(null);
-  const load = async (signal: AbortSignal): Promise<JobProps> => {
-    const job = await api<JobDetail>(path, { signal });
-    const previous = latest.current;
-    const history =
-      previous !== null && stateKey(previous.job) === stateKey(job)
-        ? previous.history
-        : await api<JobHistory>(`${path}/history`, { signal });
-    latest.current = { job, history };
-    return latest.current;
-  };
-  return useData(path, load, (known) => pauseOf(known?.job));
-}
-
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
   // The key gives each job its own screen, which never shows data of the previous job.
@@ -54,30 +29,28 @@ export function Job(): VNode {
 }
 
 function JobOf({ id }: { readonly id: string }): VNode {
-  const loaded = useJob(id);
-  const { job, history } = loaded.data ?? {};
+  const loaded = useApi<JobDetail>(jobPath(id), pauseOf);
+  const job = loaded.data;
   return (
     <Page
       title={job === undefined ? 'Job' : visibleText(job.filename)}
       parent={{ title: 'Jobs', href: screenHref('/jobs') }}
       aside={job && stateOf(job)}
-      actions={
-        job && history && <JobActions key={job.status} job={job} history={history} onDone={loaded.reload} />
-      }
+      actions={job && <JobActions key={job.status} job={job} onDone={loaded.reload} />}
     >
       <Loaded of={loaded} rows={10}>
-        {(known) => <Shown {...known} />}
+        {(known) => <Shown job={known} />}
       </Loaded>
     </Page>
   );
 }
 
-function Shown({ job, history }: JobProps): VNode {
+function Shown({ job }: JobProps): VNode {
   const isOfLoad = isLoad(job) && job.counts !== undefined;
   const isPlan = job.plan != null && job.plan.applied_at === null;
   return (
     <>
-      <Answer job={job} entity={history.parameters['entity']} />
+      <Answer job={job} entity={job.options['entity']} />
       {isOfLoad && (isUnfinished(job) || job.completed_rows > 0) ? (
         <section class="panel panel-padded" aria-label="Balance">
           <Balance of={job} />
@@ -99,11 +72,11 @@ function Shown({ job, history }: JobProps): VNode {
             <Changes jobId={job.job_id} />
           </Fold>
         )}
-        <Fold title="Timeline" aside={tookOf(job, history)}>
-          <Phases job={job} history={history} />
+        <Fold title="Timeline" aside={tookOf(job)}>
+          <Phases job={job} />
         </Fold>
         <Fold title="Details" aside={<span class="faint num">{sizeOf(job)}</span>}>
-          <Facts of={factsOf(job, history)} />
+          <Facts of={factsOf(job)} />
         </Fold>
       </div>
     </>

@@ -5,7 +5,6 @@ import type { JobProps } from '../../console/client/part.ts';
 import { barOf } from '../../console/client/ui/drawings.tsx';
 import { Table } from '../../console/client/ui/list.tsx';
 import { Time, type Tone } from '../../console/client/ui/page.tsx';
-import type { JobHistory } from '../../http/job.ts';
 
 const phaseNames: Readonly<Record<string, string>> = {
   accepted: 'Accepted',
@@ -23,7 +22,7 @@ const phaseNames: Readonly<Record<string, string>> = {
   cancelled: 'Cancelled',
 };
 
-type PhaseList = JobHistory['phases'];
+type PhaseList = JobDetail['phases'];
 
 /**
  * Returns whether the job waits after a phase, either for its turn or for a person to approve a
@@ -50,19 +49,17 @@ function waitedMs(phases: PhaseList): number {
 
 const phaseTones: Readonly<Record<string, Tone>> = { held: 'warn', completed: 'good', failed: 'bad' };
 
-export function Phases({ job, history: { phases } }: JobProps): VNode {
+export function Phases({ job }: JobProps): VNode {
+  const { phases } = job;
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
-  // The recorded end time is when the final transaction started, so other phases may show later
-  // times.
-  const timeOf = (at: string): number => Math.min(last, Date.parse(at));
   // Waiting takes no space on the scale, because it may last for days.
   const whole = Math.max(1, last - first - waitedMs(phases));
   const durationOf = (index: number): ComponentChildren => {
     const [phase, next] = [phases[index], phases[index + 1]];
     if (phase === undefined || (next === undefined && !isRunning)) return null;
-    const ms = Math.max(0, (next === undefined ? last : timeOf(next.at)) - timeOf(phase.at));
+    const ms = Math.max(0, (next === undefined ? last : Date.parse(next.at)) - Date.parse(phase.at));
     const words = next === undefined ? `${formatMs(ms)} so far` : formatMs(ms);
     return isWaiting(phases, index) ? `waited ${words}` : barOf(ms, whole, words);
   };
@@ -81,10 +78,10 @@ export function Phases({ job, history: { phases } }: JobProps): VNode {
 
 const shownWaitMs = 1_000;
 
-export function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
+export function tookOf(job: JobDetail): VNode {
   const rate = job.rows_per_second;
   const ms = workMs(job);
-  const waited = waitedMs(phases);
+  const waited = waitedMs(job.phases);
   return (
     <span class="faint num">
       {ms === null ? 'waiting' : formatMs(ms)}

@@ -4,19 +4,23 @@ import { type JobDetail, originText } from '../../console/client/lib/jobs.ts';
 import { Copied } from '../../console/client/ui/controls.tsx';
 import { type Fact, JobLink } from '../../console/client/ui/page.tsx';
 import type { JobListItem } from '../../http/job.ts';
+import type { Run } from '../../http/run.ts';
 import type { JobDetail as LoadDetail } from '../api.ts';
 
-type SharedField = keyof JobListItem | 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts';
+type SharedField =
+  | keyof JobListItem
+  | Exclude<keyof Run, 'rejects'>
+  | ('completed_rows' | 'progress' | 'last_error' | 'attempts');
 declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Omit<LoadDetail, SharedField | 'counts_by_kind'>> {}
 }
 
 /** Returns facts about a load for its job page: how its file was read, and related loads. */
 export function loadFacts(job: JobDetail): readonly Fact[] {
-  const { read_as: readAs, sha256, duplicate_of: twin, held } = job;
+  const { read_as: readAs, sources, duplicate_of: twin, held } = job;
   return [
     ['Read as', readAs && formatOf(readAs)],
-    ['SHA-256', sha256 && <Copied text={sha256} />],
+    ...sources.map(({ sha256 }): Fact => ['SHA-256', sha256 && <Copied text={sha256} />]),
     ['Same bytes as', twin && <JobLink id={twin} />],
     ['Mends', job.mends && <JobLink id={job.mends} />],
     ...(job.rejects?.loaded_since.jobs ?? []).map((id): Fact => ['Mended by', <JobLink key={id} id={id} />]),

@@ -9,7 +9,7 @@ import { UsageError } from '../../cli/errors.ts';
 import type { EnvironmentSession } from '../../cli/session.ts';
 import { type Columns, printable, printTable, type Terminal } from '../../cli/terminal.ts';
 import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
-import { countRejects, type Load, requireLoad } from '../read-store.ts';
+import { type Load, requireLoad } from '../read-store.ts';
 import { renderReject } from '../render-load.ts';
 import { type ListedCause, listCauses, renderCauses } from './list-causes.ts';
 import { exportRejects, listRejects, type RejectsFormat } from './rejects.ts';
@@ -113,7 +113,6 @@ const causeColumns: Columns<ListedCause> = {
 
 export interface RejectsReport {
   readonly count: number;
-  readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
   /** Path of the file to correct. `null` if the file could not be written. */
   readonly path: string | null;
@@ -137,7 +136,7 @@ export async function reportRejects(
   const { jobId } = load;
   const { rejects, total } = await listRejects(system, environmentId, jobId, { limit: shown, after: 0 });
   if (rejects.length === 0) return null;
-  const report = { count: total, byCode: await countRejects(system, environmentId, jobId), first: rejects };
+  const report = { count: total, first: rejects };
   try {
     const format = await formatOfRejects(context, jobId);
     const name = load.filename.replace(/\.gz$/i, '').replace(/\.[a-z]+$/i, '');

@@ -38,7 +38,7 @@ import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
 import { prune } from '../../../src/jobs/prune.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
-import { countRejects, readShown } from '../../../src/load/read-store.ts';
+import { readLoadResult, readShown } from '../../../src/load/read-store.ts';
 import { renderLoadDetail } from '../../../src/load/render-load.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
@@ -177,14 +177,14 @@ describe('a webhook', () => {
     expect(hook).toMatchObject({ method: 'POST', path: '/hooks' });
     expect(hook.headers).toMatchObject({ 'content-type': 'application/json' });
     const body = JSON.parse(hook.body.toString());
-    const byCode = await countRejects(t.system, t.environment.environmentId, ended.jobId);
+    const result = await readLoadResult(t.system.db, t.environment.environmentId, ended);
     const shownFields = await readShown(t.system, t.environment.environmentId, ended);
     expect(body).toEqual({
       id: hook.headers['webhook-id'],
       type: 'load.completed_with_rejects',
       created_at: ended.endedAt?.toISOString(),
       environment: { name: 'default', app_token: t.environment.appToken },
-      data: renderLoadDetail(ended, shownFields, byCode, `http://${t.config.host}:${t.config.port}`),
+      data: renderLoadDetail(ended, shownFields, result, `http://${t.config.host}:${t.config.port}`),
     });
     expect(body.data).toMatchObject({
       counts: { read: 4, rejected: 1 },

@@ -52,7 +52,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/overview',
     'GET /v1/background_jobs',
     'GET /v1/background_jobs/{job_id}',
-    'GET /v1/background_jobs/{job_id}/history',
     'GET /v1/background_jobs/{job_id}/rejects',
     'GET /v1/background_jobs/{job_id}/outcomes',
     'GET /v1/background_jobs/{job_id}/plan',

@@ -67,7 +67,7 @@ describe('DELETE /v1/users', () => {
     expect(detail).toMatchObject({
       status: 'completed',
       progress: 1,
-      counts: { requested: 4, deleted: 3, not_found: 1 },
+      counts: { requested: 4, deleted: 3, not_found: 1, pending: 0 },
       removed: { events: 1, rejects: 0, files: 0, exports: 0 },
     });
     const everybody = ['12345678901234567000', exact, '7', 'stays', 'u1'].sort();
@@ -166,7 +166,7 @@ describe('DELETE /v1/companies', () => {
     const { job_id } = await remove('/v1/companies', { companies: ['acme'], purge_exports: true });
     expect(await ended(job_id)).toMatchObject({
       type: 'delete_companies',
-      counts: { requested: 1, deleted: 1, not_found: 0 },
+      counts: { requested: 1, deleted: 1, not_found: 0, pending: 0 },
       removed: { exports: 1 },
     });
     expect((await outcomes(job_id)).data).toEqual([{ id: 'acme', outcome: 'deleted', events: 0, users: 1 }]);

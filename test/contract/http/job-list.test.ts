@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import { RATE_PERIODS } from '../../../src/base/limits.ts';
-import type { JobHistory as History, JobListItem as Job } from '../../../src/http/job.ts';
+import type { JobListItem as Job } from '../../../src/http/job.ts';
+import type { Run } from '../../../src/http/run.ts';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
 import { form, openServer, refusalOf } from '../../support/servers/http.ts';
 import type { Tenant } from '../../support/servers/system.ts';
@@ -63,10 +64,8 @@ describe('the list of jobs', () => {
     expect(await list(tenant, 'type=import,export')).toEqual(all);
     expect(await list(tenant, 'type=export,delete_users&status=queued,failed')).toEqual([exported]);
     expect(await list(tenant, 'status=failed,cancelled')).toEqual([]);
-    const { body } = await server.json<{ sha256: string }>(`/v1/background_jobs/${byKey}`, {
-      key: tenant.key,
-    });
-    expect(await list(tenant, `sha256=${body.sha256.toUpperCase()}`)).toEqual([byKey]);
+    const { body } = await server.json<Run>(`/v1/background_jobs/${byKey}`, { key: tenant.key });
+    expect(await list(tenant, `sha256=${body.sources[0]?.sha256?.toUpperCase()}`)).toEqual([byKey]);
     const { body: newest } = await server.json<Job[]>('/v1/background_jobs?limit=1', { key: tenant.key });
     expect(await list(tenant, `until=${newest[0]?.start_time}`)).toEqual(all.slice(1));
     expect(await list(await t.addEnvironment('others'), 'idempotency_key=nightly')).toEqual([]);
@@ -75,7 +74,7 @@ describe('the list of jobs', () => {
 
 describe('a job', () => {
   // proves: provenance
-  test('a job reports its origin, request, parameters and the time of each phase', async () => {
+  test('a job reports its origin, request, options and the time of each phase', async () => {
     const tenant = await t.addEnvironment('history');
     const { key } = tenant;
     const keyId = key.split('_')[1];
@@ -88,30 +87,29 @@ describe('a job', () => {
       headers: { 'content-type': 'application/json' },
       body: '{"users":["u1"]}',
     });
-    const history = async (id: string) =>
-      (await server.json<History>(`/v1/background_jobs/${id}/history`, { key })).body;
+    const show = async (id: string) => (await server.json<Run>(`/v1/background_jobs/${id}`, { key })).body;
     const worker = t.startWorker();
     await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 3);
     await worker.stop();
-    const detail = await history(jobId);
+    const detail = await show(jobId);
     expect(detail).toMatchObject({
       request_id: 'asked-for',
       origin: { kind: 'api_key', name: keyId },
-      parameters: { entity: 'users', max_errors: 7, dry_run: false },
+      options: { entity: 'users', max_errors: 7, dry_run: false },
     });
     expect(detail.phases.map(({ phase }) => phase)).toEqual(
       expect.arrayContaining(['accepted', 'started', 'merged', 'completed']),
     );
     const times = detail.phases.map(({ at }) => at);
     expect(times).toEqual([...times].sort());
-    expect(await history(exported)).toMatchObject({
+    expect(await show(exported)).toMatchObject({
       origin: { kind: 'api_key', name: keyId },
-      parameters: { request: { format: 'ndjson' } },
+      options: { format: 'ndjson' },
     });
-    expect(await history(deleted.body.job_id)).toMatchObject({
-      parameters: { entity: 'users', ids: 1, purge_exports: false },
+    expect(await show(deleted.body.job_id)).toMatchObject({
+      options: { entity: 'users', ids: 1, purge_exports: false },
     });
-    expect(await refusalOf(server, `/v1/background_jobs/${jobId}/history`)).toEqual([404, ['not_found']]);
+    expect(await refusalOf(server, `/v1/background_jobs/${jobId}`)).toEqual([404, ['not_found']]);
   });
 });
 

@@ -10,7 +10,6 @@ import { InputField } from '../../../console/client/ui/controls.tsx';
 import { Loaded, Page, Section } from '../../../console/client/ui/page.tsx';
 import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
 import { exportOf } from '../../../export/console/request.ts';
-import type { JobHistory } from '../../../http/job.ts';
 import type { ScheduleList } from '../api.ts';
 import { writeYaml } from './yaml.ts';
 
@@ -23,8 +22,7 @@ export function NewSchedule(): VNode {
   const model = useData(from, async (signal): Promise<Model> => {
     const { data: schedules } = await api<ScheduleList>(path, { signal });
     if (from === '') return { schedules };
-    const job = await api<JobDetail>(jobPath(from), { signal });
-    return { schedules, job, history: await api<JobHistory>(`${jobPath(from)}/history`, { signal }) };
+    return { schedules, job: await api<JobDetail>(jobPath(from), { signal }) };
   });
   return (
     <Page title="New schedule" parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
@@ -36,7 +34,6 @@ export function NewSchedule(): VNode {
 interface Model {
   readonly schedules: ScheduleList['data'];
   readonly job?: JobDetail;
-  readonly history?: JobHistory;
 }
 
 function nameOf(job: JobDetail | undefined): string {
@@ -47,11 +44,11 @@ function nameOf(job: JobDetail | undefined): string {
 /**
  * Returns the initial definition. If a schedule created the job, uses the source of that schedule.
  */
-function draftOf({ schedules, job, history }: Model): object {
-  const { kind, name = '' } = history?.origin ?? {};
+function draftOf({ schedules, job }: Model): object {
+  const { kind, name = '' } = job?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
   const { load: scheduledLoad } = (source?.definition ?? {}) as { readonly load?: object };
-  const work: { readonly load?: object } = (job && history && workOf(job, history)) ?? { load: {} };
+  const work: { readonly load?: object } = (job && workOf(job)) ?? { load: {} };
   const http = {
     url: `https://partner.example.com/${encodeURIComponent(job?.filename ?? 'users.csv')}`,
     headers: { Authorization: `Bearer ${variable}` },
@@ -73,20 +70,26 @@ function Draft({ model }: { readonly model: Model }): VNode {
 }
 
 /** Returns the part of a definition that repeats a job: an export, or a load without its source. */
-function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; readonly export?: object } {
+function workOf(job: JobDetail): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
-    const { from: _from, to: _to, since = null, ...rest } = exportOf(history);
+    const { from: _from, to: _to, since = null, ...rest } = exportOf(job);
     return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
   }
-  const { entity, preset, format, options, guard, map } = history.parameters;
-  const { max_errors, max_changed, max_removed_values } = history.parameters;
+  const {
+    entity,
+    preset,
+    format,
+    guard,
+    map,
+    dry_run: _dry,
+    plan: _plan,
+    file_of: _file,
+    ...others
+  } = job.options;
   const all = {
     entity: entity === 'users' || entity === 'companies' ? entity : null,
     ...(preset == null ? { format } : { preset }),
-    max_errors,
-    max_changed,
-    max_removed_values,
-    ...(options as object | undefined),
+    ...others,
     guard,
     map: Object.keys(map ?? {}).length === 0 ? null : map,
   };

@@ -1,8 +1,8 @@
 /* Jobs: their records, their addresses and their states. */
 
 import { useLocation } from 'preact-iso';
-import type { Static } from 'typebox';
-import type { failure, JobListItem } from '../../../http/job.ts';
+import type { JobListItem } from '../../../http/job.ts';
+import type { Run } from '../../../http/run.ts';
 import { screenHref } from './address.ts';
 import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
@@ -14,11 +14,10 @@ type Counts = Readonly<Record<string, number>>;
  * Detail of a job of any kind. The `console` folder of each kind of job declares the members of
  * that kind.
  */
-export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
+export interface JobDetail extends Omit<JobListItem, 'counts'>, Omit<Run, keyof JobListItem | 'rejects'> {
   readonly completed_rows: number;
   readonly progress: number;
   readonly counts?: Counts;
-  readonly failure: Static<typeof failure> | null;
   readonly last_error: string | null;
   readonly attempts: number;
 }
