@@ -172,8 +172,8 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // Counts from the start of the look-up, because the key may have been revoked while the look-up
-    // was running.
+    // The validity counts from the start of the look-up, because the key may have been revoked
+    // while the look-up was running.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }

@@ -30,7 +30,7 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Ignores what objects inherit, because names are supplied by users. */
+/** Ignores inherited members, because users supply the names. */
 function memberOf(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value;
 }

@@ -15,7 +15,7 @@ export interface Actor {
 
 export const serviceActor: Actor = { kind: 'service', name: null };
 
-/** An act that was done. It holds counts in place of ids of records, and never a secret. */
+/** An act that was done. It contains counts instead of record ids, and never a secret. */
 export interface Act {
   /** Noun and verb, such as `key.created`. */
   readonly action: `${string}.${string}`;
@@ -24,11 +24,11 @@ export interface Act {
   /** Public id or name of the thing. */
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
-  /** True if one purpose may need it many times, as when a file is read in parts. */
+  /** True if a single purpose may need the act many times, as when a file is read in parts. */
   readonly isFrequent?: true;
 }
 
-/** A credential that was refused. The credential itself is not part of it. */
+/** A credential that was refused. Does not contain the credential itself. */
 export interface RefusedAttempt {
   readonly action: `${string}.refused`;
   readonly reason: string;

@@ -44,7 +44,7 @@ export interface Keyed {
   readonly key: string;
 }
 
-/** The lists of a file by name, also those of capabilities. */
+/** Lists in a file by name, including those of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {

@@ -63,7 +63,7 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Line number of the header, from 1. `null` if there is no header. */
+  /** Line number of the header, counted from 1. `null` if there is no header. */
   readonly headerLine: number | null;
   /** The first MAX_READ_AS_COLUMNS column names, spelled as `map` must contain them. */
   readonly columns: readonly string[];
@@ -77,8 +77,8 @@ export interface CsvReadAs {
 export type RecordsPath = readonly string[];
 
 /**
- * Reads a path such as `data.users`. A number is a position from 0. A backslash escapes a dot or a
- * backslash. Returns `null` if the text is invalid.
+ * Reads a path such as `data.users`. A number is a position counted from 0. A backslash escapes a
+ * dot or a backslash. Returns `null` if the text is invalid.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

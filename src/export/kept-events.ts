@@ -5,8 +5,8 @@ import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
 /**
- * If the range begins before all events are certainly stored, returns the instant from which they
- * are. Otherwise, returns `null`.
+ * Returns the instant from which all events are certainly stored, if the range begins before that
+ * instant. Otherwise, returns `null`.
  */
 export async function findLaterStart(
   db: Database,

@@ -130,8 +130,8 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
 /**
- * Repeats the removal if necessary, because a process that does not know of it may be writing into
- * the folder.
+ * Repeats the removal if necessary, because a process that does not know of the removal may be
+ * writing into the folder.
  */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });

@@ -63,8 +63,8 @@ class Scanner implements RecordScanner {
   /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
-   * Buffer in which the remembered positions are. A position equal to #end means that the byte does
-   * not occur before the end.
+   * Buffer to which the remembered positions refer. A position equal to #end means that the byte
+   * does not occur before the end.
    */
   #buf: Buffer = noBuffer;
   #end = 0;

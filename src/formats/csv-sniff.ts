@@ -294,8 +294,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the reading of a file whose map names columns by position. The first record is a header
-   * or data, because a number in it may be a position or a value.
+   * Returns the reading of a file whose map names columns by position. The first record may be a
+   * header or data, because a number in it may be a position or a value.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();

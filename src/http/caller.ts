@@ -55,7 +55,7 @@ export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: 'api_key', name: callerKeyId(request) };
 }
 
-/** Returns who sends a request, for its acts. */
+/** Returns the actor of a request, for reporting acts. */
 export function callerActor({ caller, ip }: FastifyRequest): Actor {
   if (caller === null) return { kind: 'anonymous', name: null, address: ip };
   return { kind: 'api_key', name: caller.keyId, sessionId: caller.session?.sessionId ?? null, address: ip };

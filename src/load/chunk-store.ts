@@ -28,7 +28,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Records that this transaction writes rows of a finished chunk. */
+/** Stores the fact that this transaction writes rows of a finished chunk. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })

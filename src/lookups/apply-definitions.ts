@@ -9,7 +9,7 @@ import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
-/** The changes of all lists, by name, also those of capabilities. */
+/** The changes of all lists, by name, including those of capabilities. */
 export function changesByList(changes: DefinitionChanges): readonly (readonly [string, Changes<Keyed>])[] {
   return Object.entries<Changes<Keyed>>(changes);
 }

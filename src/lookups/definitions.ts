@@ -197,7 +197,7 @@ export function readDefinitionText(text: string): FileReading<unknown> {
   return readOperatorFile(Buffer.from(text), definitionText);
 }
 
-/** Reads a definitions file. The value also has the lists of the sections. */
+/** Reads a definitions file. The result also contains the lists of the sections. */
 export function readDefinitionsFile(
   bytes: Uint8Array,
   sections: readonly DefinitionSection[],

@@ -78,7 +78,7 @@ export async function lockDefinitions(db: Database, environmentId: number): Prom
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-/** Reads all lists, also those of the sections. */
+/** Reads all lists, including those of the sections. */
 export async function readAll(
   db: Database,
   environmentId: number,

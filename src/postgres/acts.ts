@@ -10,7 +10,10 @@ import type { Database } from './database.ts';
 export interface ActListener {
   /** Runs in the transaction of the act. If it throws, the act is rolled back. */
   acted(db: Database, actor: Actor, act: Act): Promise<void>;
-  /** Counts a refused credential. Anyone can cause many of them, so it neither waits nor throws. */
+  /**
+   * Counts a refused credential. It neither waits nor throws, because anyone can cause many
+   * refusals.
+   */
   refused(attempt: RefusedAttempt): void;
   /** Writes what has not been written yet. Must not throw. */
   close(): Promise<void>;
@@ -45,7 +48,7 @@ export class Acts {
     return this.#listeners.length > 0;
   }
 
-  /** Returns the reports of another actor. Session and address stay, unless they are given. */
+  /** Returns the reports of another actor. Keeps the session and address unless they are given. */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }
@@ -94,7 +97,10 @@ export function act<T>(
   });
 }
 
-/** Runs `work` in the transaction of `db`, or in one of its own. */
+/**
+ * Runs `work` in the transaction of `db`. If `db` is not a transaction, runs `work` in a separate
+ * one.
+ */
 export function inOneTransaction<T>(db: Database, work: (db: Database) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db) : db.transaction().execute(work);
 }

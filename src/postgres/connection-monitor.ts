@@ -27,8 +27,8 @@ const tickMs = 1_000;
  */
 const silentTicksAllowed = 5;
 /**
- * One more check is allowed for each of this number of bytes sent, because a slow network may still
- * be sending them.
+ * One more check is allowed per this number of bytes sent, because a slow network may still be
+ * sending them.
  */
 const bytesPerTick = 512 * 1024;
 /** Milliseconds during which the evidence must not change. */
@@ -248,8 +248,8 @@ function isAwaited(client: pg.ClientBase): boolean {
 }
 
 /**
- * Returns whether no byte has arrived and the evidence has not changed for long enough. When it is
- * first found, a response may still be on its way.
+ * Returns whether no byte has arrived and the evidence has not changed for long enough. When the
+ * evidence is first found, a response may still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;

@@ -319,7 +319,7 @@ export function lockTables(
 }
 
 /**
- * Makes any archive of the table that is being written invalid. Returns false if the table is no
+ * Invalidates any archive of the table that is being written. Returns false if the table is no
  * longer in state `retired`.
  */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {

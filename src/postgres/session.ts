@@ -74,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Does not wait for the end, because this connection may also become silent.
+    // Does not wait for the end of this connection, because it may also become silent.
     void client.end().catch(() => undefined);
   }
 }
@@ -109,8 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // Tells all sessions to end without waiting. The second statement then has to wait for only a few
-  // of them.
+  // Tells all sessions to end, without waiting for them. The second statement then has to wait for
+  // only a few of them.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,

@@ -5,7 +5,7 @@ import { columnOf, type Database } from './database.ts';
 
 // Records which capabilities each environment uses, so that environments pay no cost for other
 // capabilities. A use is permanent. A process may have composed statements of single records before
-// it knows of a use. Therefore, the statements check the table of uses under a lock.
+// it knew of a use. Therefore, the statements check the table of uses under a lock.
 
 /**
  * Records a use in the same transaction that writes the capability's data. Call `writersKnow` after

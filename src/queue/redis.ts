@@ -19,7 +19,7 @@ export interface OpenRedisOptions
     CommonRedisOptions,
     'lazyConnect' | 'enableOfflineQueue' | 'commandTimeout' | 'connectTimeout'
   > {
-  /** True to fail at the first error. Otherwise the connection is retried forever. */
+  /** True to fail at the first error. Otherwise, the connection is retried forever. */
   readonly once?: boolean;
 }
 

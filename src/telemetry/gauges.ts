@@ -17,7 +17,8 @@ export type Sample = readonly [labels: Readonly<Record<string, string | number>>
 
 /**
  * Gauges by name. Each has a help text, a function that reads its value, and its labels. If the
- * function returns an object, that contains one value for each value of the gauge's only label.
+ * function returns an object, the object contains one value for each value of the gauge's only
+ * label.
  */
 export type Gauges<T> = Readonly<
   Record<

@@ -109,8 +109,8 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length in bytes. File systems allow 255 bytes, which leaves space for a suffix such as
- * that of a receipt.
+ * Maximum length of a file's name in bytes. File systems allow 255 bytes, which leaves space for a
+ * suffix such as that of a receipt.
  */
 const longestPlaced = 190;
 

@@ -164,7 +164,7 @@ function typeOf(value: unknown): ValueType {
 }
 
 export interface StoredRecord {
-  /** Position of the record in the chunk, from 0. */
+  /** Position of the record in the chunk, counted from 0. */
   readonly record: number;
   readonly kind: RecordKind;
   /**

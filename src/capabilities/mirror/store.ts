@@ -78,9 +78,9 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Condition that `p` was not written after the file was received. Ignores writes by loads accepted
- * before the file. Includes writes of single records that change nothing, which set only
- * `last_seen_at`.
+ * Condition that `p` was not written after the file was received. A write by a load that was
+ * accepted before the file does not count. A write of a single record counts even if it changed
+ * nothing. Such a write sets only `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>

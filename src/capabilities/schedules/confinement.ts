@@ -18,7 +18,7 @@ export interface Confinement {
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
   /**
-   * Commands by name. If the commands cannot be read, the failure, which affects only schedules
+   * Commands by name, or the failure if they cannot be read. The failure affects only schedules
    * that use a command.
    */
   readonly commands: Commands | SourceFailure;

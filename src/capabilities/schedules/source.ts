@@ -41,7 +41,10 @@ export interface OpenItem {
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   readonly mayBeEmpty?: boolean;
-  /** Maximum pause between two bytes, in milliseconds. It replaces the minimum rate of uploads. */
+  /**
+   * Maximum pause between two bytes, in milliseconds. It applies instead of the minimum rate of
+   * uploads.
+   */
   readonly stallMs?: number;
   /** Checks the item after its last byte has been read. Throws if the item is incomplete. */
   check?(): Promise<void>;

@@ -44,8 +44,8 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Writers that do not know the suppression end before the deletion removes the records that
-      // they wrote. Later writers refuse the users.
+      // Writers that do not know of the suppression end before the deletion removes the records
+      // that they wrote. Later writers refuse the users.
       await writersKnow(db, signal);
     },
   },

@@ -46,7 +46,7 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** Stores the planned rows next to the stored rows. */
+/** Stores the planned rows together with the stored rows. */
 export async function planPutBack(
   db: Database,
   entity: Entity,

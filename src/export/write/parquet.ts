@@ -85,7 +85,7 @@ export class ParquetFile {
   }
 
   /**
-   * If the column contains ids, returns a function that collects them. Otherwise returns `null`.
+   * If the column contains ids, returns a function that collects them. Otherwise, returns `null`.
    */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);

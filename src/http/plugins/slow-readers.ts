@@ -29,7 +29,7 @@ declare module 'fastify' {
 
 /**
  * Limits the memory used by responses that clients do not read, and cuts stalled connections. The
- * maximum size of a response is reserved in advance: before the key look-up for the connection,
+ * maximum size of a response is reserved in advance: for the connection before the key look-up,
  * then for the environment and the process. If it does not fit, the request is refused (429, or 503
  * for the process). Register it before the key look-up.
  */

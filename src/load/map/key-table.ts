@@ -236,8 +236,8 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // Processes all words of four bytes, then a word with the remaining bytes and the length. Three
-    // more rounds process no word.
+    // Processes all words of four bytes, then a word with the remaining bytes and the length. The
+    // last three rounds process no word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;

@@ -61,7 +61,7 @@ export class ProfileRow {
     this.#rows.stage?.count(cells);
   }
 
-  /** Records the types of a skipped record, as `end` would. */
+  /** Remembers the types of a skipped record, as `end` would. */
   sample(cells: RecordCells): void {
     this.#judge(cells);
     this.#types.noteRecord(cells, this.#shape);

@@ -43,7 +43,7 @@ export class PropertyTypes {
   }
 
   /**
-   * Records the properties of a record: the cells whose role is in `shape`. For CSV, does so only
+   * Remembers the properties of a record: the cells whose role is in `shape`. For CSV, does so only
    * for the sampled records.
    */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {

@@ -64,7 +64,7 @@ export class RowWriter {
     return reason;
   }
 
-  /** Records the types of a skipped record of a profile, as `write` would. */
+  /** Remembers the types of a skipped record of a profile, as `write` would. */
   sample(cells: RecordCells, entity: Entity): void {
     this.#profiles[entity].sample(cells);
   }

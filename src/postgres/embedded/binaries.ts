@@ -146,7 +146,8 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 /**
  * Copies the native folder into `home`. This is needed if an account cannot reach node_modules, or
  * if links are missing there. A single rename per package version publishes a complete copy. `home`
- * must belong to us and be writable only for us, because others could place programs there.
+ * must belong to us and be writable only by us, because otherwise, others could place programs
+ * there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
   // The account must be able to enter the folder even if this process has a strict umask. An

@@ -172,7 +172,7 @@ export async function readPassword(layout: Layout): Promise<string | undefined> 
   return (await readIfThere(layout.password))?.trim();
 }
 
-/** Writes a file atomically, readable only for its owner. */
+/** Writes a file atomically, readable only by its owner. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);

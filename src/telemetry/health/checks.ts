@@ -55,7 +55,7 @@ function adviseOnStorage(storage: Config['storage']): string {
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
-/** Without PUBLIC_URL, links repeat the `Host` of the request, which its sender chooses. */
+/** Without PUBLIC_URL, links repeat the `Host` of the request, which the sender chooses. */
 function checkLinks({ publicUrl, host }: Config): Finding {
   if (publicUrl !== null) return ok('links', `Links lead to ${publicUrl}`);
   if (/^(127\.|::1$|localhost$)/.test(host)) return ok('links', 'Links lead to this machine');
