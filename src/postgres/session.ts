@@ -109,8 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // Tells all sessions to end, without waiting for them. The second statement then has to wait for
-  // only a few of them.
+  // The first statement tells all sessions to end, without waiting for them. The second then has to
+  // wait for only a few of them.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,

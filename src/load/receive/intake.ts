@@ -8,8 +8,8 @@ export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
   /**
-   * Minimum upload rate, averaged over UPLOAD_RATE_WINDOW_MS spent waiting for the client. 0 allows
-   * any rate.
+   * Minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS of waiting for the client. 0
+   * allows any rate.
    */
   readonly minBytesPerSecond: number;
   /** Maximum time during which no byte arrives, in milliseconds. */
@@ -21,7 +21,7 @@ export interface ReceiveClock {
 }
 
 /**
- * Requires a minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS spent waiting for the
+ * Requires a minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS of waiting for the
  * sender.
  */
 export class UploadRate {
