@@ -75,7 +75,9 @@ export function listApiKeys(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Deletes a key that a command created for itself. Leaves no record of the key. */
+/**
+ * Deletes a key that a command created for itself. Unlike a revoked key, it is no longer listed.
+ */
 export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }

@@ -1,9 +1,6 @@
 export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 
-/**
- * queued → processing → completed
- * failed. A deletion that is processing cannot be cancelled.
- */
+/** queued → processing → completed | failed. A deletion that is processing cannot be cancelled. */
 const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 

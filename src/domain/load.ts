@@ -8,9 +8,8 @@ export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_compan
 export type LoadType = (typeof loadTypes)[number];
 
 /**
- * queued → processing → completed
- * failed
- * cancelled. `held`: a guard waits for a person's decision.
+ * queued → processing → completed | failed | cancelled. `held`: a guard waits for a person's
+ * decision.
  */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /**
