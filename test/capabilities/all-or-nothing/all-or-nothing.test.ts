@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { beginJob } from '../../../jobs/load.ts';
 import type { OnFailureField } from '../../../src/capabilities/all-or-nothing/api.ts';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { cancelLoad, failLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
@@ -265,6 +266,15 @@ test('a failed undo is reported by the load and does not block the lane', async 
     summary: `the undo of the load failed, and a part of the load remains: the disk is full (0 rows had been applied). Retry job ${undo.jobId} to undo the rest`,
   });
   expect((await loadFile(t.system, environmentId, 'user_id\nu9\n')).status).toBe('completed');
+});
+
+test('the undo of a load whose rules drop personal values keeps no file', async () => {
+  await applyRules(t.system, environmentId, { users: { properties: { email: { personal: 'drop' } } } }, null);
+  const load = await halfLoaded();
+  await failLoad(quiet, load.loadId, failure);
+  const undo = await runUndo((await fieldOf(load)).job_id);
+  expect(undo).toMatchObject({ status: 'completed', hasFile: false });
+  expect(await load.look()).toMatchObject({ status: 'failed', hasFile: false });
 });
 
 test('a load with on_failure is refused if changes are not logged', async () => {

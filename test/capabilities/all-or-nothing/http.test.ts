@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { OnFailureField } from '../../../src/capabilities/all-or-nothing/api.ts';
+import { failLoad } from '../../../src/load/end.ts';
 import type { JobDetail } from '../../../src/load/api.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
 import { readProfiles } from '../../support/files/load-file.ts';
@@ -65,6 +66,27 @@ test('the job and the commands that follow it report the undo of a cancelled loa
   expect(field).toMatchObject({ state: 'undone', summary: `the load is undone by job ${field?.job_id}` });
   expect(await show(field?.job_id ?? '')).toMatchObject({ type: 'undo', undoes: [job.job_id] });
   expect(await userIds()).toEqual(['u1']);
+});
+
+test('`sluice import` waits for the undo of a failed load, and advises no retry', async () => {
+  await brake();
+  const file = join(folder, 'wrong.csv');
+  await writeFile(file, wrongFile);
+  const imported = runCommand(t, 'import', file, '--on-failure', 'undo');
+  const load = await waitFor('a chunk to be loaded', async () => {
+    const { rows } = await t.system.pool.query<{ id: number; job_id: string }>(
+      "select load_id as id, job_id from sluice.loads where filename like '%wrong.csv' and rows_read > 0",
+    );
+    return rows[0] ?? null;
+  });
+  await failLoad(t.system, load.id, { code: 'worker_lost', message: 'chunk 1 lost its worker 10 times' });
+  const printed = await imported;
+  process.exitCode = undefined;
+  const { on_failure: field } = await show(load.job_id);
+  expect(field?.state).toBe('undone');
+  expect(printed).toContain(`on_failure: the load is undone by job ${field?.job_id}`);
+  expect(printed).toContain('import the file again: what this job wrote is undone.');
+  expect(printed).not.toContain('sluice jobs retry');
 });
 
 test('the run of a schedule ends after the undo of its load, and says that it is undone', async () => {
