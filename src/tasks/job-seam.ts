@@ -48,7 +48,7 @@ interface TendContext {
   readonly db: Database;
   readonly files: FileStore;
   readonly log: Logger;
-  readonly config: Pick<Config, 'jobRetentionDays'>;
+  readonly config: Config;
 }
 
 /** Removes expired data. Returns how much was removed, under the names used by the API. */
