@@ -50,6 +50,7 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/storage.md',
     'docs/moving.md',
     'docs/notifications.md',
+    'docs/audit.md',
     'SECURITY.md',
   ],
   'HTTP interface': ['docs/api.md', 'examples/clients/README.md'],

@@ -1,4 +1,5 @@
 import { allOrNothing } from './capabilities/all-or-nothing/all-or-nothing.ts';
+import { audit } from './capabilities/audit/audit.ts';
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
 import { lake } from './capabilities/lake/lake.ts';
@@ -26,4 +27,5 @@ export const capabilities: readonly Capability[] = [
   schedules,
   inbox,
   lake,
+  audit,
 ];

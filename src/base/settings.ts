@@ -299,6 +299,12 @@ const table = {
     0,
     36_500,
   ),
+  auditDays: integer(
+    '365',
+    'Days that entries of the audit log are kept; 0: nothing is recorded, and what was recorded is kept.',
+    0,
+    36_500,
+  ),
   changesDays: integer(
     '14',
     'Days that changes of users and companies are kept, for undo, history and exports of what changed; 0: none are. The server that starts last decides for all.',

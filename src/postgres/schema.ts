@@ -35,6 +35,22 @@ export interface DB {
     revoked_at: Date | null;
     scopes: string[];
   };
+  audit_entries: {
+    action: string;
+    actor_kind: string;
+    actor_name: string | null;
+    address: string | null;
+    at: Generated<Date>;
+    count: Generated<number>;
+    details: Generated<Json>;
+    entry_id: Generated<number>;
+    environment_id: number | null;
+    hour: Date | null;
+    last_at: Generated<Date>;
+    outcome: string;
+    session_id: string | null;
+    thing: string | null;
+  };
   background_jobs: {
     accepted_at: Date | null;
     attempts: number | null;

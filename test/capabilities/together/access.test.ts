@@ -99,6 +99,7 @@ const withoutScope = [
   'PATCH /v1/environments/{name}',
   'POST /v1/subscriptions',
   'DELETE /v1/subscriptions/{subscription_id}',
+  'GET /v1/audit',
 ];
 
 const routes = scopes.flatMap((scope) =>

@@ -1,0 +1,18 @@
+/*
+ * The audit log has an entry for each act that is reported (`src/postgres/acts.ts`): who did what,
+ * on which thing, from where, when, and with which result. The entry commits with its act.
+ * Entries are only added, until AUDIT_DAYS have passed. They hold no values of records.
+ */
+import type { Capability } from '../../capability.ts';
+import { openLog } from './log.ts';
+import { removeExpired } from './store.ts';
+
+export const audit: Capability = {
+  name: 'audit',
+  acts: (system) => (system.config.auditDays === 0 ? null : openLog(system)),
+  async tend({ db, config: { auditDays } }) {
+    return { audit_entries: auditDays === 0 ? 0 : await removeExpired(db, auditDays) };
+  },
+  routes: async () => ({ operations: (await import('./http.ts')).auditRoutes }),
+  commands: { audit: async () => (await import('./cli.ts')).audit },
+};
