@@ -1,3 +1,4 @@
+import type { SignInWay } from './access/seam.ts';
 import type { SandboxTasks } from './base/sandbox/sandbox.ts';
 import type { DeclaredSection } from './cli/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
@@ -31,6 +32,7 @@ export interface Capability {
   readonly records?: RecordSeam;
   readonly secrets?: SecretSeam;
   readonly loads?: LoadSeam;
+  readonly signIn?: SignInWay;
   /** List of the definitions file. */
   readonly definitions?: () => Promise<DefinitionSection>;
   /** At most one capability has this member, and at most one has the next. */

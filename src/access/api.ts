@@ -47,6 +47,9 @@ export const callerRecord = defineRecord('CallerRecord', 'The caller of a reques
   scopes: allowed,
   key_id: text('ID of the key; `API_KEY` or `ADMIN_KEY` for the keys of the configuration.', '0tzwkpc87gq5'),
   is_admin: flag('True for a session that began with ADMIN_KEY or with a link from the command line.'),
+  holder: orNull(
+    text('How the session began, such as `key` or `link`. Null for a request with a key.', 'key'),
+  ),
   session_id: orNull(text('ID of the session. Null for a request with a key.', 'q3Zt0bV1kXyA')),
   expires_at: orNull(time('When the session ends. Null for a request with a key.')),
   version: text('Version of the program.', '0.1.0'),

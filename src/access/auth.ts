@@ -10,14 +10,15 @@ import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 /**
  * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes for
  * single records and profiles cache keys for a second. A request from the console may have a
- * session instead of a key. The session has the scopes of the key with which it was opened.
+ * session instead of a key. The way by which the session began decides about its scopes.
  */
-export function addAuth(app: FastifyInstance, { db, config, acts }: System): void {
+export function addAuth(app: FastifyInstance, system: System): void {
+  const { db, config, acts } = system;
   const turns = new LookupTurns();
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
     inTime(verifyKey(db, config.apiKey, header, turns));
   const verifyCookie = (cookie: string): Promise<Caller | KeyRefusal> =>
-    inTime(turns.run(cookie, () => verifySession(db, config, cookie)));
+    inTime(turns.run(cookie, () => verifySession(system, cookie)));
   const cache = new KeyCache(verify);
   const admitted = (
     request: FastifyRequest,
@@ -73,6 +74,8 @@ function admit(
   if (isRefusal(caller)) {
     request.keyRefusal = caller;
     reply.header('www-authenticate', 'Token');
+    // The console shows the reason.
+    if (caller.sentence !== undefined) return inputError('invalid_api_key', caller.sentence, 'session');
     return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[caller.refused]);
   }
   const expected = request.headers['sluice-environment'];

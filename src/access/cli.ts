@@ -238,7 +238,7 @@ const sessions = defineCommand({
   examples: ['sluice console sessions', 'sluice console sessions --env staging --json'],
   inEnvironment: async (call) =>
     printList(call, (await listSessions(call.system.db, call.environmentId)).map(render), {
-      columns: ['session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at'],
+      columns: ['session_id', 'holder', 'key_id', 'subject', 'client', 'created_at', 'expires_at'],
       none: `Nobody is signed in to ${call.env}.`,
     }),
 });

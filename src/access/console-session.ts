@@ -1,10 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../base/errors.ts';
+import type { System } from '../context.ts';
 import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import { type ActContext, act, actingAs } from '../postgres/acts.ts';
-import type { Database } from '../postgres/database.ts';
-import { findEnvironment } from './environment-store.ts';
+import { findEnvironment, listEnvironments } from './environment-store.ts';
 import {
   type ConsoleSession,
   digestKey,
@@ -12,8 +12,10 @@ import {
   insertLink,
   insertSession,
   matchesDigest,
+  type NewSession as NewSessionRow,
   takeLink,
 } from './key-store.ts';
+import type { Admission, HeldSession, SignInWay } from './seam.ts';
 import { staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;
@@ -51,15 +53,19 @@ export async function signIn(
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
     const row = await findEnvironment(db, environment);
     if (row === null) throw inputError('not_found', 'There is no such environment', 'environment');
-    return open(context, { environmentId: row.environmentId, holder: 'admin', secret: key }, wish.client);
+    return openSession(
+      context,
+      { environmentId: row.environmentId, holder: 'admin', secret: key },
+      wish.client,
+    );
   }
   const caller = await verifyKey(db, config.apiKey, `Token ${key}`);
   if (isRefusal(caller)) return null;
   const { keyId } = caller;
   const { environmentId } = caller.environment;
   return keyId === staticKeyId
-    ? open(context, { environmentId, holder: 'static_key', secret: key }, wish.client)
-    : open(context, { environmentId, holder: 'key', keyId }, wish.client);
+    ? openSession(context, { environmentId, holder: 'static_key', secret: key }, wish.client)
+    : openSession(context, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
 /** Returns `null` if the link has been used or has expired. */
@@ -69,7 +75,7 @@ export async function signInByLink(
   client: string,
 ): Promise<NewSession | null> {
   const environmentId = await takeLink(context.db, token);
-  return environmentId === null ? null : open(context, { environmentId, holder: 'link' }, client);
+  return environmentId === null ? null : openSession(context, { environmentId, holder: 'link' }, client);
 }
 
 /** Returns the token of a one-time link, which signs in its user as an administrator. */
@@ -83,15 +89,23 @@ export async function createSignInLink(context: ActContext, environmentId: numbe
   return token;
 }
 
-interface Opening {
+export interface Opening {
   readonly environmentId: number;
-  readonly holder: Holder;
+  /** Way by which the session begins. */
+  readonly holder: string;
   readonly keyId?: string;
   readonly secret?: string;
+  readonly subject?: string;
+  readonly expiresAt?: Date | null;
 }
 
-async function open(context: ActContext, opening: Opening, client: string): Promise<NewSession> {
-  const { environmentId, holder, keyId = null, secret } = opening;
+/** Begins a session. Its cookie is new, so nobody can know it beforehand. */
+export async function openSession(
+  context: ActContext,
+  opening: Opening,
+  client: string,
+): Promise<NewSession> {
+  const { environmentId, holder, keyId = null, secret, subject = null, expiresAt = null } = opening;
   const cookie = makeSecret();
   const sessionId = randomBytes(9).toString('base64url');
   const added = {
@@ -100,10 +114,13 @@ async function open(context: ActContext, opening: Opening, client: string): Prom
     environmentId,
     holder,
     keyId,
+    subject,
     mark: secret === undefined ? null : markOf(cookie, secret),
     client: client.replace(/[^\x20-\x7e]/g, '?').slice(0, maxClientName),
+    expiresAt,
   };
-  const actor = { kind: 'api_key', name: shownKeyId(holder, keyId), sessionId } as const;
+  const kind = subject === null ? 'api_key' : 'person';
+  const actor = { kind, name: shownKeyId({ holder, keyId, subject }), sessionId } as const;
   const session = await act(
     actingAs(context, actor),
     (db) => insertSession(db, added),
@@ -112,40 +129,80 @@ async function open(context: ActContext, opening: Opening, client: string): Prom
   return { session, cookie };
 }
 
-/**
- * Returns the caller to whom a session cookie belongs, or a refusal. The caller's scopes are the
- * current scopes of the session's key.
- */
-export async function verifySession(
-  db: Database,
-  config: ConfiguredKeys,
-  cookie: string,
-): Promise<Caller | KeyRefusal> {
-  const row = await findSession(db, cookie);
-  if (row === undefined) return { refused: 'unknown', keyId: null };
-  const holder = row.holder as Holder;
-  const keyId = shownKeyId(holder, row.key_id);
-  if (!row.live) return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
-  if (!row.key_live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  const configured = holder === 'static_key' ? config.apiKey : config.adminKey;
-  if (row.mark !== null && (configured === null || !timingSafeEqual(markOf(cookie, configured), row.mark))) {
-    return { refused: 'revoked', keyId };
-  }
-  const allowed = row.scopes ?? (scopes as readonly string[]);
-  return {
-    environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
-    scopes: keyScopes.filter((scope) => scope !== 'browser' && allowed.includes(scope)),
-    keyId,
-    session: {
-      sessionId: row.session_id,
-      expiresAt: row.expires_at,
-      isAdmin: holder === 'admin' || holder === 'link',
+function shownKeyId(of: Pick<NewSessionRow, 'holder' | 'keyId' | 'subject'>): string {
+  return of.keyId ?? of.subject ?? (of.holder === 'static_key' ? staticKeyId : adminKeyId);
+}
+
+/** A session of a key or a link. */
+interface CoreSession extends HeldSession {
+  readonly row: NonNullable<Awaited<ReturnType<typeof findSession>>>;
+}
+
+const everything: Admission = { scopes, isAdmin: true };
+
+const ways: Readonly<Record<Holder, SignInWay<CoreSession>>> = {
+  key: {
+    holder: 'key',
+    async admit(_, { row }) {
+      if (!row.key_live) return { refused: row.revoked_at === null ? 'expired' : 'revoked' };
+      const allowed = row.scopes ?? [];
+      return { scopes: keyScopes.filter((scope) => allowed.includes(scope)), isAdmin: false };
     },
+  },
+  static_key: {
+    holder: 'static_key',
+    admit: async ({ config }, session) =>
+      isMarked(session, config.apiKey) ? { scopes, isAdmin: false } : { refused: 'revoked' },
+  },
+  admin: {
+    holder: 'admin',
+    admit: async ({ config }, session) =>
+      isMarked(session, config.adminKey) ? everything : { refused: 'revoked' },
+  },
+  link: { holder: 'link', admit: async () => everything },
+};
+
+/** Returns true if the key of the configuration is still the one of the sign-in. */
+function isMarked({ cookie, row: { mark } }: CoreSession, key: string | null): boolean {
+  return key !== null && mark !== null && timingSafeEqual(markOf(cookie, key), mark);
+}
+
+function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSession> | undefined {
+  return Object.hasOwn(ways, holder)
+    ? ways[holder as Holder]
+    : signInWays.find((each) => each.holder === holder);
+}
+
+export type SessionContext = Pick<System, 'db' | 'config' | 'log' | 'signInWays'>;
+
+/**
+ * Returns the caller to whom a session cookie belongs, or a refusal. The way by which the session
+ * began decides what the caller may do.
+ */
+export async function verifySession(context: SessionContext, cookie: string): Promise<Caller | KeyRefusal> {
+  const row = await findSession(context.db, cookie);
+  if (row === undefined) return { refused: 'unknown', keyId: null };
+  const { holder, subject, environment_id: environmentId, session_id: sessionId } = row;
+  const keyId = shownKeyId({ holder, keyId: row.key_id, subject });
+  if (!row.live) return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
+  const session = { sessionId, cookie, environmentId, environment: row.name, subject, row };
+  const admission = await wayOf(context, holder)?.admit(context, session);
+  if (admission === undefined || 'refused' in admission) return { refused: 'revoked', keyId, ...admission };
+  return {
+    environment: { environmentId, name: row.name, appToken: row.app_token },
+    scopes: keyScopes.filter((scope) => scope !== 'browser' && admission.scopes.includes(scope)),
+    keyId,
+    session: { sessionId, holder, expiresAt: row.expires_at, isAdmin: admission.isAdmin },
   };
 }
 
-function shownKeyId(holder: Holder, keyId: string | null): string {
-  return keyId ?? (holder === 'static_key' ? staticKeyId : adminKeyId);
+/** Returns the names of the environments between which the caller may move. */
+export async function listReachable(context: SessionContext, caller: Caller): Promise<readonly string[]> {
+  const { session, environment } = caller;
+  if (session === undefined) return [environment.name];
+  if (session.isAdmin) return (await listEnvironments(context.db)).map(({ name }) => name);
+  const names = await wayOf(context, session.holder)?.environments?.(context, session.sessionId);
+  return names ?? [environment.name];
 }
 
 function makeSecret(): string {

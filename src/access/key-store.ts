@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isShownText } from '../base/wording.ts';
-import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../domain/scope.ts';
+import { scopes as everyScope, keyScopes, type Scope } from '../domain/scope.ts';
 import { inOneTransaction } from '../postgres/acts.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
 import {
@@ -209,22 +209,29 @@ export interface NewSession {
   readonly sessionId: string;
   readonly cookie: string;
   readonly environmentId: number;
-  readonly holder: Holder;
+  readonly holder: string;
   readonly keyId: string | null;
+  readonly subject: string | null;
   /** HMAC of the configured key. If that key changes, the session ends. */
   readonly mark: Buffer | null;
   readonly client: string;
+  /** Earliest end. Default: CONSOLE_SESSION_MS from now. */
+  readonly expiresAt: Date | null;
 }
 
 /**
  * Adds a session. If the holder then has more than MAX_SESSIONS_PER_KEY sessions, deletes the
  * oldest ones.
  */
-export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
+export async function insertSession(db: Database, { cookie, expiresAt, ...session }: NewSession) {
   return inOneTransaction(db, async (transaction) => {
     const added = await transaction
       .insertInto('console_sessions')
-      .values({ ...snake(session), digest: digestKey(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
+      .values({
+        ...snake(session),
+        digest: digestKey(cookie),
+        expires_at: sql<Date>`least(${inMs(CONSOLE_SESSION_MS)}, ${expiresAt}::timestamptz)`,
+      })
       .returning(sessionColumns)
       .executeTakeFirstOrThrow();
     await sql`
@@ -233,7 +240,7 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
         select session_id
         from console_sessions
         where environment_id = ${session.environmentId} and holder = ${session.holder}
-          and key_id is not distinct from ${session.keyId}
+          and key_id is not distinct from ${session.keyId} and subject is not distinct from ${session.subject}
         order by created_at desc, session_id
         offset ${MAX_SESSIONS_PER_KEY}
       )`.execute(transaction);
@@ -249,7 +256,7 @@ export function findSession(db: Database, cookie: string) {
     .selectFrom('console_sessions as s')
     .innerJoin('environments as e', 'e.environment_id', 's.environment_id')
     .leftJoin('api_keys as k', 'k.key_id', 's.key_id')
-    .select(['s.session_id', 's.holder', 's.key_id', 's.mark', 's.expires_at', 's.ended_at'])
+    .select(['s.session_id', 's.holder', 's.key_id', 's.subject', 's.mark', 's.expires_at', 's.ended_at'])
     .select(['e.environment_id', 'e.name', 'e.app_token', 'k.scopes', 'k.revoked_at'])
     .select([
       sql<boolean>`s.ended_at is null and s.expires_at > clock_timestamp()`.as('live'),
@@ -303,4 +310,12 @@ export async function takeLink(db: Database, token: string): Promise<number | nu
   return link?.isLive === true ? link.environmentId : null;
 }
 
-const sessionColumns = camel('session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at');
+const sessionColumns = camel(
+  'session_id',
+  'holder',
+  'key_id',
+  'subject',
+  'client',
+  'created_at',
+  'expires_at',
+);

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
 import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isForwardedTls } from '../http/page.ts';
@@ -41,6 +42,19 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
  */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
+}
+
+/**
+ * Returns true if the browser is on this machine. A request through a proxy is from elsewhere, unless
+ * TRUST_PROXY names the proxy.
+ */
+export function isOfThisMachine(request: FastifyRequest, trustProxy: readonly string[]): boolean {
+  const { ip, socket, headers } = request;
+  const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
+  if (isForwarded && trustProxy.length === 0) return false;
+  return [ip, socket.remoteAddress ?? ''].every(
+    (address) => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback',
+  );
 }
 
 const reading = new Set(['GET', 'HEAD']);

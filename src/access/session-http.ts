@@ -3,28 +3,32 @@ import { inputError, TransientError } from '../base/errors.ts';
 import { readPackage } from '../base/package-root.ts';
 import type { System } from '../context.ts';
 import { type Caller, isRefusal } from '../domain/caller.ts';
-import { callerOf } from '../http/caller.ts';
+import { callerOf, requireAdmin } from '../http/caller.ts';
 import { FailedLogins } from '../http/plugins/limits.ts';
 import { type Route, route } from '../http/route.ts';
 import { object } from '../http/schema.ts';
 import { closeSession } from './acts.ts';
 import { callerRecord, environmentName } from './api.ts';
-import { signIn, signInByLink, verifySession } from './console-session.ts';
-import { findEnvironment, listEnvironments } from './environment-store.ts';
+import { listReachable, signIn, signInByLink, verifySession } from './console-session.ts';
+import { findEnvironment } from './environment-store.ts';
 import { moveSession } from './key-store.ts';
-import { clearSessionCookie, crossOriginProblem, setSessionCookie } from './session-cookie.ts';
+import {
+  clearSessionCookie,
+  crossOriginProblem,
+  isOfThisMachine,
+  sessionCookie,
+  setSessionCookie,
+} from './session-cookie.ts';
 
-async function renderCaller(
-  { db }: System,
-  { environment, scopes, keyId, session }: Caller,
-): Promise<Static<typeof callerRecord.schema>> {
-  const isAdmin = session?.isAdmin === true;
+async function renderCaller(system: System, caller: Caller): Promise<Static<typeof callerRecord.schema>> {
+  const { environment, scopes, keyId, session } = caller;
   return {
     environment: environment.name,
-    environments: isAdmin ? (await listEnvironments(db)).map(({ name }) => name) : [environment.name],
+    environments: [...(await listReachable(system, caller))],
     scopes: [...scopes],
     key_id: keyId,
-    is_admin: isAdmin,
+    is_admin: session?.isAdmin === true,
+    holder: session?.holder ?? null,
     session_id: session?.sessionId ?? null,
     expires_at: session?.expiresAt.toISOString() ?? null,
     version: readPackage().version,
@@ -49,8 +53,9 @@ const move = route({
   at: 'PUT /v1/console/session',
   operationId: 'chooseEnvironment',
   summary: 'Switch to another environment',
-  description: `Switches the session to another environment.`,
-  access: 'admin',
+  description:
+    'Switches the session to another environment of the caller. Sessions of keys have only one environment.',
+  access: 'any',
   json: {
     schema: object('The environment.', { environment: environmentName('Name of the environment.') }),
     examples: { staging: { summary: 'The environment staging', value: { environment: 'staging' } } },
@@ -59,12 +64,17 @@ const move = route({
   refuses: ['not_found'],
   handle: async ({ system, request, body }) => {
     const caller = callerOf(request);
-    const environment = await findEnvironment(system.db, body.environment);
+    const names = await listReachable(system, caller);
+    if (names.length < 2) requireAdmin(request);
+    const environment = names.includes(body.environment)
+      ? await findEnvironment(system.db, body.environment)
+      : null;
     if (environment === null) throw inputError('not_found', 'There is no such environment', 'environment');
     if (caller.session !== undefined) {
       await moveSession(system.db, caller.session.sessionId, environment.environmentId);
     }
-    return renderCaller(system, { ...caller, environment });
+    const moved = await verifySession(system, sessionCookie(request) ?? '');
+    return renderCaller(system, isRefusal(moved) ? { ...caller, environment } : moved);
   },
 });
 
@@ -111,7 +121,7 @@ const signInRoute = route({
   ],
   prepare: () => new FailedLogins(),
   handle: async ({ system, prepared: failures, request, reply, body: { key, link, environment } }) => {
-    const { db, config } = system;
+    const { config } = system;
     const problem = crossOriginProblem(request);
     if (problem !== null) throw problem;
     const seconds = failures.wait(request.ip);
@@ -122,6 +132,11 @@ const signInRoute = route({
     }
     if (key === undefined && link === undefined) {
       throw inputError('missing_field', 'A key or a link is needed', 'key');
+    }
+    const isConfined = system.signInWays.some((way) => way.confinesLinks?.(config) === true);
+    if (key === undefined && isConfined && !isOfThisMachine(request, config.trustProxy)) {
+      const sentence = 'The link works only in a browser on the machine of the service';
+      throw inputError('insufficient_scope', sentence, 'link');
     }
     const client = request.headers['user-agent'] ?? '';
     const signedIn =
@@ -136,7 +151,7 @@ const signInRoute = route({
       const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
       throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
     }
-    const caller = await verifySession(db, config, signedIn.cookie);
+    const caller = await verifySession(system, signedIn.cookie);
     if (isRefusal(caller)) throw new TransientError('the session ended as it began');
     setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
     return renderCaller(system, caller);

@@ -18,6 +18,8 @@ export interface Caller {
 
 interface CallerSession {
   readonly sessionId: string;
+  /** Way by which the session began. */
+  readonly holder: string;
   readonly expiresAt: Date;
   /**
    * True for a caller who signed in with ADMIN_KEY or a link. Such a caller can see all
@@ -31,6 +33,8 @@ interface CallerSession {
  * find out which ids exist.
  */
 export interface KeyRefusal {
+  /** Reason for people, if the way of signing in gives one. */
+  readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
   /** Public id contained in the key. `null` if the header contains no id. */
   readonly keyId: string | null;

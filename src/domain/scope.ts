@@ -11,4 +11,5 @@ export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 
+/** Ways of the core to sign in to the console. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

@@ -100,6 +100,7 @@ export interface DB {
     key_id: string | null;
     mark: Buffer | null;
     session_id: string;
+    subject: string | null;
   };
   deletion_ids: {
     deletion_id: number;

@@ -75,6 +75,7 @@ export function openSystem(options: SystemOptions): System {
     reader,
     queue,
     figures,
+    signInWays: capabilities.flatMap(({ signIn }) => signIn ?? []),
     definitionSections: () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? [])),
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,

@@ -1,4 +1,5 @@
 /* Starts and ends the session in `src/console/client/lib/api.ts`, and chooses its environment. */
+import { parts } from 'sluice:capabilities';
 import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
 import type { Caller } from '../api.ts';
@@ -12,8 +13,8 @@ const others = new BroadcastChannel('sluice-session');
 /** Reloads the page after another tab has signed out or chosen another environment. */
 others.addEventListener('message', () => location.reload());
 
-/** True if the service refused a one-time link. */
-export const isLinkSpent = signal(false);
+/** Reason why a one-time link was refused. Empty if it is spent. `null` if no link was refused. */
+export const linkRefusal = signal<string | null>(null);
 
 /** Token of a one-time link. It is removed from the address and from the history at once. */
 let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
@@ -25,23 +26,23 @@ if (link !== undefined) history.replaceState(null, '', location.pathname + locat
  */
 export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
-    const isSignedIn = await orRefused(signIn({ link }, signal));
+    const refused = await refusalOf(signIn({ link }, signal));
     link = undefined;
-    if (isSignedIn) return;
-    isLinkSpent.value = true;
+    if (refused === null) return;
+    linkRefusal.value = refused.status === 403 ? refused.message : '';
   }
   const request = api<Caller>('/v1/console/session', { signal }).then((caller) => {
     session.value = caller;
   });
-  if (!(await orRefused(request))) session.value = null;
+  if ((await refusalOf(request)) !== null) session.value = null;
 }
 
-/** Resolves to false if the service refuses the credentials. */
-function orRefused(request: Promise<void>): Promise<boolean> {
+/** Resolves to the error if the service refuses the credentials, otherwise to `null`. */
+function refusalOf(request: Promise<void>): Promise<ApiError | null> {
   return request.then(
-    () => true,
+    () => null,
     (error: unknown) => {
-      if (error instanceof ApiError && error.status === 401) return false;
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return error;
       throw error;
     },
   );
@@ -52,10 +53,17 @@ export async function signIn(credentials: object, signal?: AbortSignal): Promise
   session.value = await post<Caller>('/v1/console/sign_in', credentials, signal);
 }
 
-export async function signOut(): Promise<void> {
+async function endSession(): Promise<null> {
   await api('/v1/console/session', { method: 'DELETE' });
+  return null;
+}
+
+export async function signOut(): Promise<void> {
+  const way = parts.find(({ signIn: part }) => part !== undefined && part.holder === session.value?.holder);
+  const address = await (way?.signIn?.signOut() ?? endSession());
   others.postMessage('ended');
-  session.value = null;
+  if (address === null) session.value = null;
+  else location.assign(address);
 }
 
 /**

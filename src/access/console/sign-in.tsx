@@ -1,12 +1,13 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, outage } from '../../console/client/lib/api.ts';
+import { ApiError, outage, sessionEnd } from '../../console/client/lib/api.ts';
 import { useAction, useData } from '../../console/client/lib/data.ts';
 import { Away } from '../../console/client/ui/away.tsx';
 import { Button, InputField } from '../../console/client/ui/controls.tsx';
 import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
-import { isLinkSpent, resumeSession, signIn } from './session.ts';
+import { linkRefusal, resumeSession, signIn } from './session.ts';
 
 /** Time that the page waits for a response before reporting that it is waiting. */
 const lateMs = 8_000;
@@ -65,12 +66,15 @@ export function SignIn(): VNode {
       <form class="stack" ref={form} onSubmit={(event) => void submit(event)}>
         <Brand />
         <Away />
-        {isLinkSpent.value ? (
+        {sessionEnd.value === null ? null : <Notice role="alert">{sessionEnd.value}</Notice>}
+        {linkRefusal.value ? <Notice role="alert">{linkRefusal.value}.</Notice> : null}
+        {linkRefusal.value === '' ? (
           <Notice role="alert">
             This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
             <code>sluice console link</code> on the machine of the service.
           </Notice>
         ) : null}
+        {parts.map(({ signIn: part }) => (part === undefined ? null : <part.SignIn key={part.holder} />))}
         <p class="muted">Sign in with an API key. The page may do what the key may.</p>
         <Problems error={action.error} />
         <InputField

@@ -28,8 +28,19 @@ export interface Part {
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
   readonly exportFilter?: ExportFilter;
+  readonly signIn?: SignInPart;
   /** Route that checks a file and returns a `RecordCheck`. */
   readonly checkPath?: string;
+}
+
+/** Another way to sign in. */
+interface SignInPart {
+  /** Way of the sessions that begin so, as the service names it. */
+  readonly holder: string;
+  /** Shown above the form for keys. */
+  readonly SignIn: AnyComponent;
+  /** Ends the session. Returns the address that the page then leaves for, or `null`. */
+  readonly signOut: () => Promise<string | null>;
 }
 
 interface OwnJobType {

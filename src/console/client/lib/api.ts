@@ -74,6 +74,9 @@ export interface Session {
   readonly scopes: readonly Scope[];
 }
 
+/** Reason why the session of the page ended. `null` if the service gave none. */
+export const sessionEnd = signal<string | null>(null);
+
 /** `null` if nobody is signed in. Undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
@@ -140,6 +143,8 @@ export function refusal(status: number, body: string, requestId: string | null):
   if (isAwayStatus(status)) suspectOutage();
   try {
     const { errors } = JSON.parse(body) as { readonly errors: readonly Problem[] };
+    const end = errors.find(({ details }) => status === 401 && details === 'session');
+    if (end !== undefined) sessionEnd.value = end.message;
     return new ApiError(status, errors, requestId);
   } catch {
     return new ApiError(status, `The server answered ${status}`, requestId);
