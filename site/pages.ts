@@ -42,7 +42,7 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/all-or-nothing.md',
   ],
   Export: ['docs/exports.md', 'docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
-  Console: ['docs/console/README.md', 'docs/deletion.md', 'docs/personal-data.md'],
+  Console: ['docs/console/README.md', 'docs/oidc.md', 'docs/deletion.md', 'docs/personal-data.md'],
   Operate: [
     'docs/operations.md',
     'docs/scaling.md',

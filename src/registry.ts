@@ -5,6 +5,7 @@ import { inspection } from './capabilities/inspection/inspection.ts';
 import { lake } from './capabilities/lake/lake.ts';
 import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
+import { oidc } from './capabilities/oidc/oidc.ts';
 import { personal } from './capabilities/personal/personal.ts';
 import { products } from './capabilities/products/products.ts';
 import { rules } from './capabilities/rules/rules.ts';
@@ -28,4 +29,5 @@ export const capabilities: readonly Capability[] = [
   inbox,
   lake,
   audit,
+  oidc,
 ];

@@ -243,6 +243,16 @@ const table = {
   adminKey: secretKey(
     'If set, this key (20 to 200 characters) signs in to /console for every environment; empty: only API keys do.',
   ),
+  oidcIssuer: url(
+    ['https', 'http'],
+    'Provider of OpenID Connect with which people sign in to /console (docs/oidc.md); needs PUBLIC_URL; empty: only keys and links do.',
+  ),
+  oidcClientId: optionalText('ID of sluice at the provider of OpenID Connect.'),
+  oidcClientSecret: text('', 'Secret of sluice at the provider of OpenID Connect.', true),
+  oidcScopes: text(
+    'openid',
+    'Scopes that sluice asks the provider for, with spaces between; some providers need one for groups.',
+  ),
   personalKey: secretKey(
     'The secret that hashes personal values (docs/personal-data.md), 20 to 200 characters. Never change it; empty: rules cannot hash.',
   ),

@@ -24,6 +24,13 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 export type Numeric = ColumnType<string, number | string, number | string>;
 
 export interface DB {
+  access_grants: {
+    claim: string;
+    environment_id: number;
+    key: string;
+    scopes: string[];
+    value: string;
+  };
   api_keys: {
     created_at: Generated<Date>;
     digest: Buffer;
@@ -372,6 +379,19 @@ export interface DB {
     secret: string | null;
     subscription_id: string;
     target: string;
+  };
+  oidc_sessions: {
+    check_until: Generated<Date>;
+    checked_at: Generated<Date>;
+    client: string;
+    fixed_claims: Json;
+    live_claims: Json;
+    session_id: string;
+    tokens: Buffer;
+  };
+  oidc_used_states: {
+    digest: Buffer;
+    expires_at: Date;
   };
   properties: {
     created_at: Generated<Date>;

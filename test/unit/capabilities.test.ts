@@ -159,6 +159,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
     /mixpanel|amplitude|posthog|rudderstack|userpilot|(another|other) product|calls? of Segment|company_?from/i,
   lake: /lake|iceberg/i,
   audit: /audit.?(log|entr|days)|v1\/audit/i,
+  oidc: /oidc|openid connect/i,
 };
 
 const ofDocument = 'text of the API document, which lists the sources of a value';

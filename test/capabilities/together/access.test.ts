@@ -94,6 +94,7 @@ const withoutScope = [
   'GET /v1/console/session',
   'PUT /v1/console/session',
   'DELETE /v1/console/session',
+  'POST /v1/console/oidc/sign_out',
   ...['GET /v1/keys', 'POST /v1/keys', 'POST /v1/keys/{key_id}/revoke'],
   ...['GET /v1/environments', 'POST /v1/environments'],
   'PATCH /v1/environments/{name}',

@@ -15,6 +15,7 @@ const sections = await Promise.all(capabilities.flatMap(({ definitions }) => def
 /** One item of each section, by the name of the section. */
 const samples: Readonly<Record<string, string>> = {
   lake_columns: '[{ key: plan, type: string }]',
+  access: '[{ key: team, value: data-team, scopes: [read, export] }]',
 };
 
 test('the published schema is the schema of the core with the sections of all capabilities', () => {

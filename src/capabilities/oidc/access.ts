@@ -1,0 +1,69 @@
+import { choice, listOf, objectOf, text, withDefault } from '../../base/operator-file/schema.ts';
+import { type Scope, scopes } from '../../domain/scope.ts';
+import type { DefinitionSection } from '../../lookups/seam.ts';
+import { accessGrants, type Grant } from './store.ts';
+
+const MAX_GRANTS = 1_000;
+const maxKeyChars = 100;
+const maxClaimChars = 200;
+
+const grant = objectOf('a grant', 'Scopes that people with a claim have in this environment.', {
+  key: text({ maxChars: maxKeyChars, description: 'What this file calls the grant.' }),
+  claim: withDefault(
+    text({
+      maxChars: maxClaimChars,
+      description: 'The claim of the provider; a dot leads into an object: `realm_access.roles`.',
+    }),
+    'groups',
+  ),
+  value: text({
+    maxChars: maxClaimChars,
+    description: 'The value that the claim must have, or contain if it is a list.',
+  }),
+  scopes: listOf(choice(scopes, 'What these people may do.'), 'What these people may do.', scopes.length),
+});
+
+export const access: DefinitionSection = {
+  name: 'access',
+  schema: withDefault(
+    listOf(grant, 'Who may do what in this environment, after sign-in by OpenID Connect.', MAX_GRANTS),
+    [],
+  ),
+  // Otherwise, the import of a foreign export could let people in.
+  isLocal: true,
+  check(list) {
+    for (const item of list.items) {
+      const { value, isThere } = item.at(['scopes']);
+      const place = item.at(['scopes']);
+      if (!isThere || !Array.isArray(value)) continue;
+      if (value.length === 0) place.report(`must have at least one of ${scopes.join(', ')}`);
+      if (new Set(value).size < value.length) place.report('names a scope twice');
+    }
+  },
+  table: accessGrants,
+};
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** Returns the scopes that the grants give to a person with these claims. */
+export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
+  const matching = grants.filter(({ claim, value }) => valuesOf(claims, claim).includes(value));
+  return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));
+}
+
+/** An address that nobody has verified proves nothing about its owner. */
+function valuesOf(claims: Claims, claim: string): readonly string[] {
+  if (claim === 'email' && claims['email_verified'] !== true) return [];
+  const value = memberOf(claims, claim) ?? claim.split('.').reduce<unknown>(memberOf, claims);
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return list.filter(isPlain).map(String);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  return Object.hasOwn(value, name) ? (value as Claims)[name] : undefined;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return ['string', 'number', 'boolean'].includes(typeof value);
+}

@@ -1,0 +1,61 @@
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { OidcSettings } from './settings.ts';
+
+/** Time that a person has to sign in at the provider. */
+export const ATTEMPT_MS = 10 * 60_000;
+
+/**
+ * A sign-in that is under way. The browser has it in a cookie, signed with a key that is derived
+ * from the client secret. State, nonce and verifier follow from it, so nothing is stored before the
+ * browser is back.
+ */
+export interface Attempt {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  /** Path below the console to which the sign-in leads. */
+  readonly path: string;
+  readonly digest: Buffer;
+}
+
+const seedBytes = 32;
+
+/** Returns the attempt, and the value of its cookie. */
+export function beginAttempt(settings: OidcSettings, path: string): { attempt: Attempt; cookie: string } {
+  const seed = randomBytes(seedBytes).toString('base64url');
+  const text = [seed, Date.now().toString(36), Buffer.from(path).toString('base64url')].join('.');
+  return {
+    attempt: attemptOf(settings, seed, path),
+    cookie: `${text}.${derive(settings, 'cookie', text)}`,
+  };
+}
+
+/** Returns the attempt of a cookie, or `null` if the cookie is forged or too old. */
+export function readAttempt(settings: OidcSettings, cookie: string): Attempt | null {
+  const [seed = '', begun = '', path = '', signature = '', ...rest] = cookie.split('.');
+  const expected = derive(settings, 'cookie', [seed, begun, path].join('.'));
+  if (rest.length > 0 || !isEqual(signature, expected)) return null;
+  const age = Date.now() - Number.parseInt(begun, 36);
+  if (!(age >= 0 && age < ATTEMPT_MS)) return null;
+  return attemptOf(settings, seed, Buffer.from(path, 'base64url').toString());
+}
+
+function attemptOf(settings: OidcSettings, seed: string, path: string): Attempt {
+  return {
+    state: derive(settings, 'state', seed),
+    nonce: derive(settings, 'nonce', seed),
+    verifier: derive(settings, 'verifier', seed),
+    path,
+    digest: createHash('sha256').update(seed).digest(),
+  };
+}
+
+function derive({ issuer, clientId, clientSecret }: OidcSettings, use: string, text: string): string {
+  const key = Buffer.from(hkdfSync('sha256', clientSecret, `${issuer} ${clientId}`, `sluice ${use}`, 32));
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+export function isEqual(text: string, expected: string): boolean {
+  const digest = (value: string) => createHash('sha256').update(value).digest();
+  return timingSafeEqual(digest(text), digest(expected));
+}

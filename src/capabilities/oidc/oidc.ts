@@ -1,0 +1,22 @@
+/*
+ * Sign-in to the console by OpenID Connect. `provider.ts` speaks with the provider, `http.ts` has
+ * the way there and back, and `admit.ts` decides at each request. The list `access` of the
+ * definitions maps claims to scopes. A session has only what its claims and that list give now.
+ */
+import type { Capability } from '../../capability.ts';
+import { isOn, settingsProblem } from './settings.ts';
+import { deleteUsedStates } from './store.ts';
+
+export const oidc: Capability = {
+  name: 'oidc',
+  definitions: async () => (await import('./access.ts')).access,
+  signIn: {
+    holder: 'oidc',
+    admit: async (context, session) => (await import('./admit.ts')).admit(context, session),
+    environments: async ({ db }, sessionId) => (await import('./admit.ts')).listEnvironments(db, sessionId),
+    confinesLinks: isOn,
+  },
+  preflight: async (_, config) => settingsProblem(config),
+  tend: async ({ db }) => ({ sign_ins: await deleteUsedStates(db) }),
+  routes: async () => ({ keys: (await import('./http.ts')).oidcRoutes }),
+};

@@ -1,0 +1,285 @@
+/* Requests to the provider. Only this module loads `openid-client`. */
+import type { Configuration, CustomFetch } from 'openid-client';
+import type { Config } from '../../base/config.ts';
+import { sendRequest } from '../../base/http-client.ts';
+import type { Claims } from './access.ts';
+import type { ProblemCode } from './api.ts';
+import type { Attempt } from './attempt.ts';
+import { isLoopback, type OidcSettings } from './settings.ts';
+import type { Tokens } from './tokens.ts';
+
+const connectTimeoutMs = 2_000;
+const answerTimeoutMs = 3_000;
+const MAX_ANSWER_BYTES = 1_048_576;
+/** Time for which the description of the provider is used. */
+const DISCOVERY_MS = 3_600_000;
+/** Largest difference between the clocks of the provider and of this machine. */
+const CLOCK_TOLERANCE_S = 120;
+
+/** Failure with a sentence for people. */
+export class ProviderProblem extends Error {
+  readonly code: ProblemCode;
+
+  constructor(code: ProblemCode, cause: unknown) {
+    super(`sign-in failed: ${code}`, { cause });
+    this.code = code;
+  }
+
+  /** Text for the log. It has no token, since the library's messages have none. */
+  get reason(): string {
+    const texts: string[] = [this.code];
+    for (let at = this.cause; at instanceof Error; at = at.cause) {
+      texts.push('error' in at ? `${at.message} (${String(at.error).slice(0, 100)})` : at.message);
+    }
+    return texts.join(': ');
+  }
+}
+
+export interface Identity {
+  readonly subject: string;
+  readonly fixedClaims: Claims;
+  readonly liveClaims: Claims;
+  readonly tokens: Tokens;
+  /** End of the access token. `null` if the provider does not tell it. */
+  readonly expiresAt: Date | null;
+}
+
+const load = () => import('openid-client');
+
+interface Discovered {
+  readonly at: number;
+  readonly configuration: Promise<Configuration>;
+}
+
+/** Providers by the configuration of a system, so that two systems in a process are independent. */
+const discovered = new WeakMap<Config, Discovered>();
+
+async function discover(config: Config, settings: OidcSettings): Promise<Configuration> {
+  const known = discovered.get(config);
+  if (known !== undefined && performance.now() < known.at + DISCOVERY_MS) return known.configuration;
+  const configuration = requestDiscovery(settings);
+  const entry = { at: performance.now(), configuration };
+  discovered.set(config, entry);
+  configuration.catch(() => {
+    if (discovered.get(config) === entry) discovered.delete(config);
+  });
+  return configuration;
+}
+
+async function requestDiscovery(settings: OidcSettings): Promise<Configuration> {
+  const client = await load();
+  const { issuer, clientId, clientSecret } = settings;
+  return translated(async () => {
+    const configuration = await client.discovery(
+      new URL(issuer),
+      clientId,
+      { client_secret: clientSecret, [client.clockTolerance]: CLOCK_TOLERANCE_S },
+      undefined,
+      {
+        [client.customFetch]: request,
+        timeout: answerTimeoutMs / 1_000,
+        execute: [
+          // Checks signatures also of tokens that come over TLS.
+          client.enableNonRepudiationChecks,
+          ...(isLoopback(issuer) ? [client.allowInsecureRequests] : []),
+        ],
+      },
+    );
+    // The library accepts a template for the issuers of some services, which would let in all of
+    // their tenants.
+    const { issuer: name } = configuration.serverMetadata();
+    if (withoutSlash(name) !== withoutSlash(issuer)) throw new ProviderProblem('issuer', name);
+    return configuration;
+  });
+}
+
+const withoutSlash = (text: string) => text.replace(/\/$/, '');
+
+/** Sends a request of the library by the client that all requests use. Limits the answer's size. */
+const request: CustomFetch = async (address, { method, headers, body, signal }) => {
+  const answer = await sendRequest(new URL(address), {
+    method: method === 'POST' ? 'POST' : 'GET',
+    headers,
+    ...(body == null ? {} : { body: String(body) }),
+    reach: 'any',
+    connectTimeoutMs,
+    answerTimeoutMs,
+    signal: signal ?? AbortSignal.timeout(answerTimeoutMs),
+  });
+  try {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of answer.body) {
+      bytes += chunk.length;
+      if (bytes > MAX_ANSWER_BYTES) throw new Error('the answer of the provider is too long');
+      chunks.push(chunk);
+    }
+    const known = Object.entries(answer.headers).filter((entry): entry is [string, string] => {
+      return entry[1] !== undefined;
+    });
+    const isEmpty = [204, 205, 304].includes(answer.status);
+    return new Response(isEmpty ? null : Buffer.concat(chunks), { status: answer.status, headers: known });
+  } finally {
+    await answer.close();
+  }
+};
+
+export const callbackOf = ({ publicUrl }: OidcSettings) => `${publicUrl}/v1/console/oidc/callback`;
+
+/** Returns the address at which the person signs in. @throws ProviderProblem */
+export async function authorizationUrl(
+  config: Config,
+  settings: OidcSettings,
+  { state, nonce, verifier }: Attempt,
+): Promise<string> {
+  const client = await load();
+  const configuration = await discover(config, settings);
+  const parameters = {
+    redirect_uri: callbackOf(settings),
+    scope: settings.scope,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  };
+  return client.buildAuthorizationUrl(configuration, parameters).href;
+}
+
+/** Exchanges the code of an answer for the identity of the person. @throws ProviderProblem */
+export async function exchangeCode(
+  config: Config,
+  settings: OidcSettings,
+  attempt: Attempt,
+  query: string,
+): Promise<Identity> {
+  const client = await load();
+  const configuration = await discover(config, settings);
+  return translated(async () => {
+    const tokens = await client.authorizationCodeGrant(
+      configuration,
+      new URL(`${callbackOf(settings)}${query}`),
+      { expectedState: attempt.state, expectedNonce: attempt.nonce, pkceCodeVerifier: attempt.verifier },
+    );
+    const idClaims = tokens.claims();
+    if (idClaims === undefined || tokens.id_token === undefined)
+      throw new ProviderProblem('token', 'no ID token');
+    const { sub, iat } = idClaims;
+    // The token was made just now, so its time shows whether the clocks agree.
+    if (Math.abs(Date.now() / 1_000 - iat) > CLOCK_TOLERANCE_S) throw new ProviderProblem('clock', null);
+    const liveClaims = await requestClaims(configuration, tokens.access_token, sub);
+    const seconds = tokens.expiresIn();
+    return {
+      subject: sub,
+      fixedClaims: without(personalClaims(idClaims), liveClaims),
+      liveClaims,
+      tokens: { accessToken: tokens.access_token, idToken: tokens.id_token },
+      expiresAt: seconds === undefined ? null : new Date(Date.now() + seconds * 1_000),
+    };
+  });
+}
+
+/** Asks for the claims again. @throws ProviderProblem */
+export async function askAgain(
+  config: Config,
+  settings: OidcSettings,
+  { accessToken }: Tokens,
+  subject: string,
+): Promise<Claims> {
+  const configuration = await discover(config, settings);
+  return translated(() => requestClaims(configuration, accessToken, subject));
+}
+
+async function requestClaims(
+  configuration: Configuration,
+  accessToken: string,
+  subject: string,
+): Promise<Claims> {
+  if (configuration.serverMetadata().userinfo_endpoint === undefined) return {};
+  const client = await load();
+  return personalClaims(await client.fetchUserInfo(configuration, accessToken, subject));
+}
+
+/** Returns the address that ends the session at the provider. `null` if it offers none. */
+export async function endSessionUrl(
+  config: Config,
+  settings: OidcSettings,
+  { idToken }: Tokens,
+): Promise<string | null> {
+  const client = await load();
+  const configuration = await discover(config, settings);
+  if (configuration.serverMetadata().end_session_endpoint === undefined) return null;
+  return client.buildEndSessionUrl(configuration, {
+    id_token_hint: idToken,
+    post_logout_redirect_uri: `${settings.publicUrl}/console`,
+  }).href;
+}
+
+/** Claims of the protocol. They say nothing about the person. */
+const protocolClaims = new Set([
+  ...[
+    'iss',
+    'aud',
+    'exp',
+    'iat',
+    'nbf',
+    'auth_time',
+    'nonce',
+    'acr',
+    'amr',
+    'azp',
+    'at_hash',
+    'c_hash',
+    'sid',
+    'jti',
+  ],
+]);
+
+function personalClaims(claims: object): Claims {
+  return Object.fromEntries(Object.entries(claims).filter(([name]) => !protocolClaims.has(name)));
+}
+
+/** Omits the claims that `others` has. */
+export function without(claims: Claims, others: Claims): Claims {
+  return Object.fromEntries(Object.entries(claims).filter(([name]) => !Object.hasOwn(others, name)));
+}
+
+async function translated<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof ProviderProblem ? error : new ProviderProblem(codeOf(error), error);
+  }
+}
+
+const codes: Readonly<Record<string, ProblemCode>> = {
+  OAUTH_JWT_TIMESTAMP_CHECK_FAILED: 'clock',
+  OAUTH_AUTHORIZATION_RESPONSE_ERROR: 'denied',
+  OAUTH_WWW_AUTHENTICATE_CHALLENGE: 'denied',
+  OAUTH_RESPONSE_BODY_ERROR: 'client',
+  OAUTH_RESPONSE_IS_NOT_CONFORM: 'away',
+  OAUTH_RESPONSE_IS_NOT_JSON: 'away',
+  OAUTH_PARSE_ERROR: 'away',
+  OAUTH_TIMEOUT: 'away',
+  OAUTH_ABORT: 'away',
+};
+
+/** Codes of errors of the library that mean a wrong answer. Other errors mean no answer. */
+function codeOf(error: unknown): ProblemCode {
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code === 'string' && code.startsWith('OAUTH_')) {
+    if (isOfIssuer(error)) return 'issuer';
+    return codes[code] ?? 'token';
+  }
+  return 'away';
+}
+
+/** Returns true if the provider, a token or an answer names another issuer. */
+function isOfIssuer(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { cause } = at;
+    const { claim, attribute } = (cause ?? {}) as { readonly claim?: unknown; readonly attribute?: unknown };
+    if (claim === 'iss' || attribute === 'issuer') return true;
+    if (/"iss" \(issuer\)/.test(at.message)) return true;
+  }
+  return false;
+}

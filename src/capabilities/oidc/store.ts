@@ -1,0 +1,109 @@
+import { sql } from 'kysely';
+import type { Scope } from '../../domain/scope.ts';
+import { itemsTable } from '../../lookups/store.ts';
+import { inMs } from '../../postgres/columns.ts';
+import { changedBy, type Database, firstRow, rowsOf } from '../../postgres/database.ts';
+
+export interface Grant {
+  readonly key: string;
+  readonly claim: string;
+  readonly value: string;
+  readonly scopes: readonly Scope[];
+}
+
+export const accessGrants = itemsTable<Grant>({
+  table: 'access_grants',
+  columns: ['key', 'claim', 'value', 'scopes'],
+  isDated: false,
+});
+
+/** Time after which a session asks the provider again. */
+const CHECK_MS = 60_000;
+/** Time after which a session may do nothing until the provider has answered. */
+const TRUST_MS = 5 * 60_000;
+/** Time that one request has to ask. Others do not ask meanwhile. */
+const TURN_MS = 10_000;
+
+export interface EnvironmentGrant extends Grant {
+  readonly environment: string;
+}
+
+/** Lists the grants of one environment, or of all by the name of the environment. */
+export function listGrants(db: Database, environmentId: number | null): Promise<EnvironmentGrant[]> {
+  return rowsOf<EnvironmentGrant>(db)`
+    select e.name as environment, g.key, g.claim, g.value, g.scopes
+    from access_grants g
+    join environments e using (environment_id)
+    where ${environmentId}::integer is null or environment_id = ${environmentId}
+    order by e.name, g.key`;
+}
+
+export interface OidcSession {
+  readonly client: string;
+  readonly fixedClaims: Readonly<Record<string, unknown>>;
+  readonly liveClaims: Readonly<Record<string, unknown>>;
+  readonly tokens: Buffer;
+  /** True if the provider must be asked again. */
+  readonly isDue: boolean;
+  /** True if the provider has not answered for too long. */
+  readonly isStale: boolean;
+}
+
+export function findSession(db: Database, sessionId: string): Promise<OidcSession | null> {
+  return firstRow<OidcSession>(db)`
+    select
+      client, fixed_claims as "fixedClaims", live_claims as "liveClaims", tokens,
+      checked_at < now() - ${CHECK_MS} * interval '1 millisecond' as "isDue",
+      checked_at < now() - ${TRUST_MS} * interval '1 millisecond' as "isStale"
+    from oidc_sessions
+    where session_id = ${sessionId}`;
+}
+
+export interface NewOidcSession
+  extends Pick<OidcSession, 'client' | 'fixedClaims' | 'liveClaims' | 'tokens'> {
+  readonly sessionId: string;
+}
+
+export async function insertSession(db: Database, session: NewOidcSession): Promise<void> {
+  await sql`
+    insert into oidc_sessions (session_id, client, fixed_claims, live_claims, tokens)
+    values (
+      ${session.sessionId}, ${session.client}, ${JSON.stringify(session.fixedClaims)},
+      ${JSON.stringify(session.liveClaims)}, ${session.tokens}
+    )`.execute(db);
+}
+
+/** Returns true if the caller has the turn to ask the provider. */
+export async function takeTurn(db: Database, sessionId: string): Promise<boolean> {
+  const changed = await changedBy(db)`
+    update oidc_sessions
+    set check_until = ${inMs(TURN_MS)}
+    where session_id = ${sessionId} and check_until <= now()`;
+  return changed > 0;
+}
+
+export async function saveClaims(
+  db: Database,
+  sessionId: string,
+  { fixedClaims, liveClaims }: Pick<OidcSession, 'fixedClaims' | 'liveClaims'>,
+): Promise<void> {
+  await sql`
+    update oidc_sessions
+    set
+      fixed_claims = ${JSON.stringify(fixedClaims)}, live_claims = ${JSON.stringify(liveClaims)},
+      checked_at = now(), check_until = now()
+    where session_id = ${sessionId}`.execute(db);
+}
+
+/** Notes that a sign-in came back. Returns false if it did before. */
+export async function spendState(db: Database, digest: Buffer, lifeMs: number): Promise<boolean> {
+  const changed = await changedBy(db)`
+    insert into oidc_used_states (digest, expires_at)
+    values (${digest}, ${inMs(lifeMs)})
+    on conflict do nothing`;
+  return changed > 0;
+}
+
+export function deleteUsedStates(db: Database): Promise<number> {
+  return changedBy(db)`delete from oidc_used_states where expires_at < now()`;
+}

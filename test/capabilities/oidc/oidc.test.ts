@@ -1,0 +1,266 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { createSignInLink } from '../../../src/access/console-session.ts';
+import { access } from '../../../src/capabilities/oidc/access.ts';
+import type { problems } from '../../../src/capabilities/oidc/api.ts';
+import { settingsProblem } from '../../../src/capabilities/oidc/settings.ts';
+import { apply } from '../../support/servers/definitions.ts';
+import { type ErrorBody, serve } from '../../support/servers/http.ts';
+import { openTestSystem, type Tenant } from '../../support/servers/system.ts';
+import { clientId, clientSecret, openProvider } from './support/provider.ts';
+import { Visitor } from './support/visitor.ts';
+
+const publicUrl = 'http://sluice.test';
+const provider = await openProvider(publicUrl);
+const settings = {
+  PUBLIC_URL: publicUrl,
+  OIDC_ISSUER: provider.issuer,
+  OIDC_CLIENT_ID: clientId,
+  OIDC_CLIENT_SECRET: clientSecret,
+  TRUST_PROXY: '127.0.0.1',
+};
+const t = await openTestSystem({ settings });
+const server = await serve(t);
+const staging = await t.addEnvironment('staging');
+const secret = await t.addEnvironment('secret');
+afterAll(async () => {
+  await server.stop();
+  await t.close();
+  await provider.stop();
+});
+
+const visitor = () => new Visitor(server, publicUrl);
+const home = `${publicUrl}/console`;
+const problem = (code: keyof typeof problems) => `${home}#sign-in=${code}`;
+
+interface Session {
+  readonly environment: string;
+  readonly environments: readonly string[];
+  readonly scopes: readonly string[];
+  readonly key_id: string;
+  readonly is_admin: boolean;
+  readonly expires_at: string;
+}
+
+const grant = (tenant: Tenant, value: string, ...scopes: string[]) =>
+  apply(
+    t,
+    tenant,
+    { access: [{ key: value, claim: 'groups', value, scopes }] as never },
+    { sections: [access] },
+  );
+
+const isSignedIn = async (who: Visitor) => (await who.api('GET', '/v1/console/session')).status === 200;
+
+/** Makes the last answer of the provider old. */
+const age = (minutes: number) =>
+  t.system.pool.query(
+    `update oidc_sessions set checked_at = now() - $1 * interval '1 minute', check_until = now()`,
+    [minutes],
+  );
+
+beforeEach(async () => {
+  provider.forge = null;
+  provider.groups.clear();
+  provider.groups.set('anna', ['data', 'people']);
+  await grant(t, 'data', 'read', 'export');
+  await grant(staging, 'people', 'read', 'import');
+  await grant(secret, 'admins', 'read');
+});
+
+test('a person gets the scopes that the definitions give to their groups, by environment', async () => {
+  const anna = visitor();
+  expect(await anna.signIn('anna', '/jobs?type=load')).toBe(`${home}/jobs?type=load`);
+  const { body: caller } = await anna.api<Session>('GET', '/v1/console/session');
+  expect(caller).toMatchObject({
+    environment: 'default',
+    environments: ['default', 'staging'],
+    scopes: ['export', 'read'],
+    key_id: 'anna',
+    is_admin: false,
+    holder: 'oidc',
+  });
+  expect(Date.parse(caller.expires_at) - Date.now()).toBeLessThanOrEqual(12 * 3_600_000);
+  expect((await anna.api('GET', '/v1/users')).status).toBe(200);
+  expect((await anna.api('POST', '/v1/segments', {})).status).toBe(403);
+  const moved = await anna.api<Session>('PUT', '/v1/console/session', { environment: 'staging' });
+  expect(moved.body).toMatchObject({ environment: 'staging', scopes: ['import', 'read'] });
+  expect((await anna.api('PUT', '/v1/console/session', { environment: 'secret' })).status).toBe(404);
+  expect((await anna.api('GET', '/v1/keys')).status).toBe(403);
+});
+
+test('a person without a group that has access gets no session, and learns why', async () => {
+  const bob = visitor();
+  expect(await bob.signIn('bob')).toBe(problem('access'));
+  expect(bob.cookie('sluice_session')).toBeUndefined();
+});
+
+test('an answer of the provider is good once, for the browser and the sign-in that it belongs to', async () => {
+  const anna = visitor();
+  const answer = await anna.answer(await anna.begin(), 'anna');
+  const attempt = anna.cookie('sluice_sign_in') ?? '';
+  const thief = visitor();
+  expect(await thief.come(answer)).toBe(problem('expired'));
+  await thief.begin();
+  expect(await thief.come(answer)).toBe(problem('state'));
+  expect(await anna.come(answer)).toBe(home);
+  anna.cookies.get(publicUrl)?.set('sluice_sign_in', attempt);
+  expect(await anna.come(answer)).toBe(problem('replayed'));
+  anna.cookies.get(publicUrl)?.set('sluice_sign_in', `${attempt.slice(0, -2)}AA`);
+  expect(await anna.come(answer)).toBe(problem('expired'));
+  const other = visitor();
+  const code = new URL(await other.answer(await other.begin(), 'anna'));
+  code.searchParams.set('iss', 'http://127.0.0.1:1');
+  expect(await other.come(code.href)).toBe(problem('issuer'));
+});
+
+test('forged ID tokens are refused', async () => {
+  const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  const past = (seconds: number) => Math.floor(Date.now() / 1_000) - seconds;
+  const { sign, signWith, publicPem } = provider;
+  const forgeries: Readonly<
+    Record<string, readonly [keyof typeof problems, NonNullable<typeof provider.forge>]>
+  > = {
+    'without a signature': ['token', (payload) => signWith(payload, { alg: 'none' }, '')],
+    'signed with the client secret': [
+      'token',
+      (payload) => signWith(payload, { alg: 'HS256' }, clientSecret),
+    ],
+    'signed with the public key as a secret': [
+      'token',
+      (payload) => signWith(payload, { alg: 'HS256' }, publicPem),
+    ],
+    'signed with another key': ['token', (payload) => signWith(payload, {}, stranger)],
+    'with an unknown key': ['token', (payload) => signWith(payload, { kid: 'two' }, stranger)],
+    'of another issuer': ['issuer', (payload) => sign({ ...payload, iss: 'https://evil.example.com' })],
+    'for another client': ['token', (payload) => sign({ ...payload, aud: 'another' })],
+    'for another sign-in': ['token', (payload) => sign({ ...payload, nonce: 'another' })],
+    'without a nonce': ['token', ({ nonce: _, ...payload }) => sign(payload)],
+    'of another person': ['token', (payload) => sign({ ...payload, sub: 'root' })],
+    'that has expired': ['clock', (payload) => sign({ ...payload, iat: past(900), exp: past(600) })],
+    'from the future': ['clock', (payload) => sign({ ...payload, iat: past(-600), exp: past(-900) })],
+  };
+  for (const [name, [code, forge]] of Object.entries(forgeries)) {
+    provider.forge = forge;
+    const anna = visitor();
+    expect([name, await anna.signIn('anna')]).toEqual([name, problem(code)]);
+    expect([name, anna.cookie('sluice_session')]).toEqual([name, undefined]);
+  }
+});
+
+test('a group that is removed at the provider loses its access within a minute, with a reason', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  provider.groups.set('anna', ['people']);
+  expect(await isSignedIn(anna)).toBe(true);
+  await age(2);
+  const { status, body } = await anna.api<ErrorBody>('GET', '/v1/users');
+  expect([status, body.errors[0]?.message]).toEqual([
+    401,
+    'None of your groups has access to the environment default any more. Sign in again.',
+  ]);
+  expect(await anna.signIn('anna')).toBe(home);
+  expect((await anna.api<Session>('GET', '/v1/console/session')).body.environment).toBe('staging');
+});
+
+test('a changed list of access acts on sessions at once', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  await grant(t, 'data', 'read');
+  expect((await anna.api<Session>('GET', '/v1/console/session')).body.scopes).toEqual(['read']);
+  await grant(t, 'others', 'read');
+  expect(await isSignedIn(anna)).toBe(false);
+});
+
+test('without the provider nobody can sign in, and sessions last five more minutes', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  const answer = await anna.answer(await anna.begin(), 'anna');
+  await provider.stop();
+  try {
+    expect(await anna.come(answer)).toBe(problem('away'));
+    await age(2);
+    expect(await isSignedIn(anna)).toBe(true);
+    await age(6);
+    const { body } = await anna.api<ErrorBody>('GET', '/v1/users');
+    expect(body.errors[0]?.message).toMatch(/^The provider has not confirmed your sign-in/);
+  } finally {
+    await provider.start();
+  }
+  await age(6);
+  expect(await isSignedIn(anna)).toBe(true);
+});
+
+test('a sign-out ends the session here and at the provider, and only the console can ask for it', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  const foreign = { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } };
+  expect((await anna.send(`${publicUrl}/v1/console/oidc/sign_out`, foreign)).status).toBe(403);
+  const stolen = anna.cookie('sluice_session') ?? '';
+  const { body } = await anna.api<{ url: string }>('POST', '/v1/console/oidc/sign_out');
+  const end = new URL(body.url);
+  expect(end.origin).toBe(provider.issuer);
+  expect(end.searchParams.get('post_logout_redirect_uri')).toBe(home);
+  expect((await anna.send(body.url)).status).toBe(200);
+  anna.cookies.get(publicUrl)?.set('sluice_session', stolen);
+  expect(await isSignedIn(anna)).toBe(false);
+});
+
+test('a sign-in gives the browser a new session, and leads only to the console', async () => {
+  const anna = visitor();
+  anna.cookies.set(publicUrl, new Map([['sluice_session', 'A'.repeat(43)]]));
+  await anna.signIn('anna');
+  expect(anna.cookie('sluice_session')).not.toBe('A'.repeat(43));
+  for (const path of [
+    '//evil.example.com',
+    '/\\evil.example.com',
+    '.evil.example.com',
+    '@evil.example.com',
+    '/a\r\nb',
+  ])
+    await expect(anna.begin(path)).rejects.toThrow();
+});
+
+test('neither the database nor an answer has a token or the secret in clear', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  const { rows } = await t.system.pool.query<{ text: string }>(
+    `select (s.*)::text || coalesce((o.*)::text, '') || encode(o.tokens, 'escape') as text
+    from console_sessions s left join oidc_sessions o using (session_id)`,
+  );
+  const stored = rows.map(({ text }) => text).join('\n');
+  expect(stored).not.toMatch(/eyJ|access_token|accessToken/);
+  expect(stored).not.toContain(anna.cookie('sluice_session'));
+});
+
+test('with a provider, a one-time link works only on the machine of the service', async () => {
+  const link = await createSignInLink(t.system, t.environment.environmentId);
+  const request = (headers: Record<string, string>) =>
+    fetch(new URL('/v1/console/sign_in', server.address), {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ link }),
+    });
+  expect((await request({ 'x-forwarded-for': '203.0.113.7' })).status).toBe(403);
+  expect((await request({})).status).toBe(200);
+});
+
+test('the settings are refused together with what to do', () => {
+  const none = {
+    oidcIssuer: null,
+    oidcClientId: null,
+    oidcClientSecret: '',
+    oidcScopes: 'openid',
+    publicUrl: null,
+  };
+  const all = { ...none, oidcIssuer: 'https://a.example.com', oidcClientId: 'a', oidcClientSecret: 'b' };
+  expect(settingsProblem(none)).toBeNull();
+  expect(settingsProblem({ ...none, oidcIssuer: 'https://a.example.com' })).toMatch(
+    /^OIDC_CLIENT_ID and OIDC_CLIENT_SECRET/,
+  );
+  expect(settingsProblem(all)).toMatch(/^PUBLIC_URL/);
+  const whole = { ...all, publicUrl };
+  expect(settingsProblem(whole)).toBeNull();
+  expect(settingsProblem({ ...whole, oidcIssuer: 'http://a.example.com' })).toMatch(/^OIDC_ISSUER/);
+  expect(settingsProblem({ ...whole, oidcScopes: 'email' })).toMatch(/^OIDC_SCOPES/);
+});
