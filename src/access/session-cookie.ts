@@ -45,16 +45,16 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 }
 
 /**
- * Returns true if the browser is on this machine. A request through a proxy is from elsewhere, unless
- * TRUST_PROXY names the proxy.
+ * Returns true if the browser is on this machine. A request through a proxy is from elsewhere, since
+ * anybody can be behind it.
  */
-export function isOfThisMachine(request: FastifyRequest, trustProxy: readonly string[]): boolean {
-  const { ip, socket, headers } = request;
+export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
-  if (isForwarded && trustProxy.length === 0) return false;
-  return [ip, socket.remoteAddress ?? ''].every(
-    (address) => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback',
-  );
+  return !isForwarded && [ip, socket.remoteAddress ?? ''].every(isLoopback);
+}
+
+function isLoopback(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
 const reading = new Set(['GET', 'HEAD']);

@@ -134,7 +134,7 @@ const signInRoute = route({
       throw inputError('missing_field', 'A key or a link is needed', 'key');
     }
     const isConfined = system.signInWays.some((way) => way.confinesLinks?.(config) === true);
-    if (key === undefined && isConfined && !isOfThisMachine(request, config.trustProxy)) {
+    if (key === undefined && isConfined && !isOfThisMachine(request)) {
       const sentence = 'The link works only in a browser on the machine of the service';
       throw inputError('insufficient_scope', sentence, 'link');
     }

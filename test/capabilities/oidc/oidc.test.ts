@@ -242,6 +242,7 @@ test('with a provider, a one-time link works only on the machine of the service'
       body: JSON.stringify({ link }),
     });
   expect((await request({ 'x-forwarded-for': '203.0.113.7' })).status).toBe(403);
+  expect((await request({ forwarded: 'for=127.0.0.1' })).status).toBe(403);
   expect((await request({})).status).toBe(200);
 });
 
