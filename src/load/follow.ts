@@ -26,15 +26,13 @@ export async function followLoad(
     whenGone,
   }).finally(() => progress.end());
   if (load.endedAt === null) return load;
-  const { endedAt } = load;
-  await follow(followed, {
-    look: async () => ({
-      endedAt: (await readShown({ db, loads }, environmentId, load)).isOpen ? null : endedAt,
-    }),
-    show: () => undefined,
-    whenGone,
-  });
-  return load;
+  const look = async () => {
+    const { isOpen } = await readShown({ db, loads }, environmentId, load);
+    // Read last, because the remaining work may have changed the record.
+    const last = await requireLoad({ db }, environmentId, jobId);
+    return { last, endedAt: isOpen ? null : last.endedAt };
+  };
+  return (await follow(followed, { look, show: () => undefined, whenGone })).last;
 }
 
 export function describeHold({ jobId, held }: Load): string {
