@@ -3,7 +3,7 @@
  *
  * Alternately exports a month of events as Parquet and appends the month to the lake. Then drops
  * the month twice: once without a lake, and once by moving the month to the lake. At the end,
- * prints the aims of the lake and the results. `--append` only exports and appends. The printed
+ * prints the targets and the results. `--append` only exports and appends. The printed
  * memory is that of this process, which does the work of a worker. With `--chdb`, ClickHouse also
  * reads the table. PATH is a folder in which `npm install chdb` was run.
  */

@@ -43,7 +43,7 @@ export class Types {
     return names.map((name) => this.#simple(name, schema)).join(' or ');
   }
 
-  /** The longest lists are the codes of errors, which have a page. */
+  /** The longest lists are those of error codes, which have their own page. */
   #values(values: readonly unknown[]): string {
     return values.length > maxValues ? `[code](../errors.md)` : values.map((value) => code(value)).join(', ');
   }

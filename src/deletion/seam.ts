@@ -55,7 +55,7 @@ export interface DeletionOption {
   readonly question: string;
 }
 
-/** Options by name. An option that is set is true. */
+/** Options by name. The value of an option that was set is true. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
 /** An attempt to run a deletion. It cannot commit anything after losing its task. */

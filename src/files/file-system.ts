@@ -24,8 +24,8 @@ const temporary = 'tmp';
 
 /**
  * Creates a store of files in `directory`, which is created if missing. A complete file is
- * `<date>/<uuid v7>`, and an incomplete one is `tmp/<uuid>`. If a file belongs to a folder, the
- * name of the incomplete file ends in `.part`.
+ * `<date>/<uuid v7>`, and an incomplete one is `tmp/<uuid>`. If a file is stored in a folder of
+ * several files, the name of the incomplete file ends in `.part`.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {

@@ -104,11 +104,11 @@ const [OPEN, CLOSE] = [123, 125];
  * over several lines, and be separated by commas or blanks. `source` starts after its byte order
  * mark. Does not check UTF-8, because the reader of the records does.
  *
- * An invalid record becomes an invalid line and is refused alone, but only if the next record can
- * be found. For that, the invalid record must start a line, and its error must not be at a line
- * end inside a string. Within MAX_RECORD_BYTES, a line that is only `}` must be followed by a
- * line that starts with `{`. Valid JSON never contains such lines inside a record. An incomplete
- * last record also becomes an invalid line.
+ * If the next record can be found, an invalid record becomes an invalid line, and only that record
+ * is refused. It can be found if the invalid record starts on a new line, and if its error is not a
+ * line break inside a string. Also, a line that contains only `}`, followed by a line that starts
+ * with `{`, must occur within the next MAX_RECORD_BYTES. Valid JSON never contains such lines
+ * inside a record. An incomplete last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -89,7 +89,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** Result if no guard was exceeded: the tasks of the chunks, which are loaded next. */
+/** Result if no limit was exceeded: the tasks that load the chunks, which is the next step. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }

@@ -197,7 +197,7 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Queues a completed plan, to be applied, last in its lane. `beginLoad` checks whether profiles
+ * Puts a completed plan at the end of its lane, to be applied. `beginLoad` checks whether profiles
  * have changed since. Does nothing if the idempotency key has already been used.
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
  * `idempotency_conflict`

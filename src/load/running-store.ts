@@ -118,9 +118,9 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Queues a completed plan, to be applied, last in its lane. A failed or cancelled application may
- * be queued again. Returns false if there is no such plan or its file no longer exists. Must be
- * called under the lane's lock.
+ * Puts a completed plan at the end of its lane, to be applied. It may be queued again if applying
+ * it failed or was cancelled. Returns false if there is no such plan or its file no longer exists.
+ * Must be called under the lane's lock.
  */
 export async function queueApply(
   db: Database,

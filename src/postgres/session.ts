@@ -137,9 +137,9 @@ export const pooling = {
 } as const;
 
 /**
- * Returns whether a pooler lends sessions per transaction or statement. Such a pooler makes
- * `listen` useless, applies settings to other clients, and could make us end the session of a
- * working process instead of that of a lost worker. The sign of such a pooler is that two open
+ * Returns true if a pooler assigns sessions to clients for one transaction or one statement. With
+ * such a pooler, `listen` does not work, settings reach other clients, and we could end the session
+ * of a working process instead of the session of a lost worker. Its sign is that two open
  * connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
@@ -255,8 +255,8 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // While this lock is held, event tables are not removed (retirements). LOCK takes no snapshot.
-  // The next statement does.
+  // While this lock is held, no event table can be retired and removed. LOCK takes no snapshot. The
+  // next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select

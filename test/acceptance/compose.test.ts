@@ -132,7 +132,7 @@ async function ended(process: SluiceProcess): Promise<string> {
 }
 
 /**
- * Starts an installed redis-server with the command of the service. Returns its URL, or '' if
+ * Starts the installed redis-server with the command of the Compose file. Returns its URL, or '' if
  * redis-server is not installed.
  */
 async function startRedisOf(service: Service | undefined, secrets: string): Promise<string> {

@@ -465,8 +465,8 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await endChild(first.child, 'SIGKILL');
       const { url } = await startInChild(dataDir, { checkout }).next();
       expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-      // Paths are also needed to write sorts to disk, to create a second database and to reload the
-      // configuration.
+      // PostgreSQL also needs its paths when a sort does not fit in memory, when a second database
+      // is created and when the configuration is reloaded.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },

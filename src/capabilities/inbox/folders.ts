@@ -190,9 +190,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. If the file system does not support links, renames the file,
- * which may overwrite a new file. If the process dies after creating the link, the next attempt
- * removes the old name.
+ * Moves a file, or throws EEXIST. If the file system does not support links, renames the file
+ * instead. That may overwrite a file that has just appeared under the new name. If the process dies
+ * after creating the link, the next attempt removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {

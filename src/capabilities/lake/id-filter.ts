@@ -79,8 +79,8 @@ function countBits(word: number): number {
 }
 
 /**
- * Returns the positions of the bits of ids. The block is `hash` modulo the number of blocks. The
- * bits are `first`, `first + step` …
+ * Returns where the bits that represent each id are in the filter. The block is `hash` modulo the
+ * number of blocks. The bits are `first`, `first + step` …
  */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {

@@ -6,7 +6,7 @@ import { removeDoomed } from '../../postgres/retirements.ts';
 /** Number of times that files may be appended to a month before the month is rewritten. */
 export const LAKE_APPENDS = 48;
 /**
- * Hours for which a month is not rewritten: after events were removed from it, and after its end.
+ * Hours to wait before a month is rewritten: after events were removed from it, and after its end.
  */
 const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;

@@ -1,8 +1,8 @@
 /*
  * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. `decide.ts` decides about all missing profiles together and removes them in slices. An undo
- * restores them. A mirror never removes more profiles than allowed, or profiles written after the
- * file was received.
+ * file. `decide.ts` decides what to do with all missing profiles together and removes them in
+ * slices. An undo restores them. A mirror never removes more profiles than allowed. It also never
+ * removes profiles that were written after the file was received.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

@@ -93,7 +93,7 @@ function textOf(raw: Buffer): string | Reason {
 class Rewriter {
   readonly #product: Preset;
   readonly #context: ProductContext;
-  /** Each user's last company so far in the file. */
+  /** The latest company of each user in the part of the file that has been read. */
   readonly #memberships = new Map<string, string>();
 
   constructor(product: Preset, context: ProductContext) {

@@ -303,7 +303,7 @@ function selectRuns(db: Database) {
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** Id of the job. `null` if the item was refused for the reason in `error`. */
+  /** Id of the job. `null` if the item was refused; the reason is then in `error`. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;

@@ -194,8 +194,8 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // If the body was fully read, only `close` will still be emitted. The listeners then remain,
-    // because removing them costs a microsecond.
+    // Once the body has been read, `close` is the only event still to come. The listeners then
+    // remain, because removing them costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }

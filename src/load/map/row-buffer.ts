@@ -65,8 +65,8 @@ export class RowBuffer {
   /** Copy of the rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
   /**
-   * Values for each row: where the properties (without braces) and the company end, the record, and
-   * the flags.
+   * Values for each row: the end of its properties (without braces), the end of its company, its
+   * record and its flags.
    */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);

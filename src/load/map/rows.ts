@@ -234,7 +234,7 @@ export interface ChunkScope {
   readonly refused?: RefusedRecords;
 }
 
-/** Reasons and kinds of records to refuse, by the number of the record in the chunk. */
+/** Records to refuse: from a record's number in the chunk to its kind and the reason. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);

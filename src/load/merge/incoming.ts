@@ -15,7 +15,9 @@ export const incomingTable = {
   companies: 'incoming_companies',
 } as const satisfies Record<Entity, string>;
 
-/** Creates the tables for the first batch of a session. Every commit empties the tables. */
+/**
+ * Creates the tables when the first batch of a session arrives. Every commit empties the tables.
+ */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
     Object.values(incomingTable)
@@ -118,8 +120,8 @@ export function sameCompany(
 }
 
 /**
- * Tests whether the merge would change nothing. `@>` costs a fraction of merging, but is also true
- * if a nested object is only a part of the stored one.
+ * Tests whether the merge would change nothing. `@>` costs a fraction of what merging costs, but is
+ * also true if an incoming nested object is only a part of the stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,

@@ -79,8 +79,8 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 
 /**
  * Returns whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
- * grouping them. `offset 0`, and processing one entity at a time, make PostgreSQL sort plain
- * numbers. Sorting rows would take seven times as long.
+ * grouping them. PostgreSQL sorts plain numbers because of `offset 0`, and because one entity is
+ * processed at a time. Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`

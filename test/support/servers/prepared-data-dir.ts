@@ -16,8 +16,8 @@ declare module 'vitest' {
 }
 
 /**
- * Creates the data directory. vitest calls this function only once before a project, because
- * creating the directory takes as long as a typical test.
+ * Creates the data directory. vitest calls this function once per project, because creating the
+ * directory takes as long as a typical test.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));

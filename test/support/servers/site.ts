@@ -23,8 +23,8 @@ export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] :
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
 /**
- * Returns the queues for a test of a fault that hardly affects the queue: only the preferred queue.
- * With SLUICE_LARGE=1, returns both queues.
+ * Returns only the preferred queue, for tests of faults that hardly depend on the queue. With
+ * SLUICE_LARGE=1, returns both queues.
  */
 export function oneQueue(preferred: Queue): readonly Queue[] {
   return process.env['SLUICE_LARGE'] !== '1' && queues.includes(preferred) ? [preferred] : queues;

@@ -25,8 +25,8 @@ export const pollMs = 2_000;
 export const restMs = 15_000;
 
 /**
- * Loads the path, initially, when `state` changes and after each pause. Loads nothing if the path
- * is `null`.
+ * Loads the path at the start, whenever `state` changes, and after each pause. Loads nothing if the
+ * path is `null`.
  */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
