@@ -3,6 +3,8 @@ import { EXPORT_PART_BYTES } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 
+const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
+
 /**
  * Exports events in this process, as a worker does. Compresses files with gzip, unless their format
  * includes compression.
@@ -14,7 +16,7 @@ export function exportEvents(
 ) {
   return writeExport(system, {
     environmentId,
-    manifest: { jobId: 'bench', environmentName: 'bench', appToken: 'NX-00000000' },
+    manifest: { jobId: 'bench', environmentName: 'bench', appToken: 'NX-00000000', history: noHistory },
     sessionName: 'sluice bench',
     segment: null,
     excludedSegments: [],

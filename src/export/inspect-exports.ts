@@ -1,6 +1,6 @@
 import { inputError } from '../base/errors.ts';
 import type { Environment } from '../domain/caller.ts';
-import type { ExportFile } from '../domain/export.ts';
+import { datasets, type ExportFile } from '../domain/export.ts';
 import { exportUrl, noRejects, rateOf, renderJobListItem, renderRun } from '../http/render.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { ExportContext } from './context.ts';
@@ -75,7 +75,10 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
 type ExportFacts = Pick<Export, 'jobId' | 'type' | 'status' | 'written' | 'cursor' | 'failure'>;
 
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  const files = written.filter(({ dataset }) => dataset !== 'manifest');
+  // The ledger and the manifest list files in different orders, and the document in one.
+  const files = [...datasets, 'stream'].flatMap((dataset) =>
+    written.filter((file) => file.dataset === dataset),
+  );
   const rowsOf = (dataset: ExportFile['dataset']) =>
     files.reduce((sum, file) => sum + (file.dataset === dataset ? file.rows : 0), 0);
   const counts = {

@@ -17,6 +17,8 @@ import {
   isExportFormat,
   toGivenRequest,
 } from '../domain/export.ts';
+import type { JobHistory } from '../tasks/job-store.ts';
+import { renderExportRun } from './inspect-exports.ts';
 
 export const manifestName = 'manifest.json';
 
@@ -26,6 +28,7 @@ export interface JobFacts {
   readonly jobId: string;
   readonly environmentName: string;
   readonly appToken: string;
+  readonly history: JobHistory;
 }
 
 export interface ManifestFacts extends JobFacts {
@@ -69,7 +72,6 @@ const manifest = Type.Object({
    * loads.
    */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
-  request: Type.Object({}),
   datasets: Type.Array(
     Type.Object({
       dataset: Type.String(),
@@ -97,20 +99,31 @@ export function createManifest(
   files: readonly ExportFile[],
 ): Manifest {
   const { name, version } = readPackage();
+  const { jobId, cursor, history, snapshotAt } = facts;
+  const job = { jobId, type: 'export', status: 'completed', written: files, cursor, failure: null } as const;
+  const run = renderExportRun(job, {
+    ...history,
+    // The whole request, in a form that can be sent again.
+    options: { ...history.options, ...toGivenRequest(request) },
+    optionsCut: false,
+    phases: [
+      ...history.phases,
+      { phase: 'snapshot', at: snapshotAt },
+      { phase: 'completed', at: new Date(Math.max(Date.now(), snapshotAt.getTime())) },
+    ],
+  });
   return {
+    ...run,
     application: { name, version },
     environment: { name: facts.environmentName, app_token: facts.appToken },
-    job_id: facts.jobId,
-    snapshot_at: facts.snapshotAt.toISOString(),
-    cursor: facts.cursor,
+    job_id: jobId,
+    snapshot_at: snapshotAt.toISOString(),
+    cursor,
     events_kept_from: facts.eventsKeptFrom,
     unfinished_loads: [...facts.unfinishedLoads],
-    // The request is recorded in a form that can be sent again.
-    request: toGivenRequest(request),
     datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
       return { ...counted, content_sha256: contentSha256 };
     }),
-    files: files.map(({ ref: _, ...listed }) => listed),
   };
 }
 

@@ -98,6 +98,7 @@ async function writeFiles(
   const { db, pool, files, log, exportOptions } = context;
   const { jobId, environmentId, environmentName, appToken, request } = work;
   const folder = attemptFolder(jobId, claim.attempt);
+  const history = await readJobHistory(db, environmentId, jobId);
   const users = await exportOptions.selectUsers(db, environmentId, request);
   if (users.segment !== null || users.excludedSegments.length > 0) await analyzeStale(db, log);
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
@@ -111,7 +112,7 @@ async function writeFiles(
         environmentId,
         request,
         ...users,
-        manifest: { jobId, environmentName, appToken },
+        manifest: { jobId, environmentName, appToken, history },
         sessionName: taskSessionName(claim),
         signal,
         splitBytes: EXPORT_PART_BYTES,

@@ -493,7 +493,7 @@ describe('files', () => {
   );
 
   // proves: manifest
-  test('the manifest of an export lists its files and its request', async () => {
+  test('the manifest of an export lists its files and its options', async () => {
     const options = { userIds: ['u1', 'u2'], exclusions: [{ kind: 'user', pattern: 'u2*' }] } as const;
     const written = await exportAll(t.system, environmentId, options);
     const stored = await storedBytes(t.system, written);
@@ -504,7 +504,7 @@ describe('files', () => {
       environment: { name: 'its environment', app_token: 'NX-00000000' },
       job_id: 'the job',
       snapshot_at: written.snapshotAt.toISOString(),
-      request: { user_id: ['u1', 'u2'], exclusions: 'user:u2*' },
+      options: { user_id: ['u1', 'u2'], exclusions: 'user:u2*' },
       datasets: [
         { dataset: 'users', rows: 1, content_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
         { dataset: 'companies', rows: 0 },

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobRecord } from '../../../src/http/job.ts';
+import type { ExportJob } from '../../../src/export/api.ts';
 import { checkRun } from '../../support/oracles/run-document.ts';
 import { form, openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -68,6 +69,14 @@ test('a job of every type is a document with its caller, files, options, balance
     'users',
   ]);
   expect(JSON.stringify(all)).not.toContain('ada@example.com');
+  const { body: shown } = await server.json<ExportJob>(`${exports}/jobs/${all?.job_id}`);
+  const manifest = await fetch(shown.manifest?.url ?? '');
+  const { phases, options, ...inManifest } = checkRun(await manifest.json());
+  const { phases: jobPhases = [], options: _, ...inJob } = all ?? {};
+  expect(inManifest).toEqual(inJob);
+  expect(options).toMatchObject({ format: 'csv' });
+  expect(phases.slice(0, -1)).toEqual(jobPhases.slice(0, -1));
+  expect(phases.at(-1)?.phase).toBe('completed');
   const stream = await run(exports, { ...asked, body: '{"layout":"stream"}' });
   expect(stream?.counts).toEqual({ written: 2, users: 0, companies: 0, events: 0, stream: 2 });
 

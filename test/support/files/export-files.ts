@@ -24,6 +24,8 @@ export interface ExportOptions extends Partial<ExportRequest> {
   readonly onSnapshot?: (facts: SnapshotFacts) => void | Promise<void>;
 }
 
+const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
+
 /** Exports all data of an environment. Default format: uncompressed NDJSON. */
 export function exportAll(
   context: ExportContext,
@@ -33,7 +35,12 @@ export function exportAll(
   const { segment, excludedSegments, splitBytes, signal, onProgress, onSnapshot, ...request } = options;
   return writeExport(context, {
     environmentId,
-    manifest: { jobId: 'the job', environmentName: 'its environment', appToken: 'NX-00000000' },
+    manifest: {
+      jobId: 'the job',
+      environmentName: 'its environment',
+      appToken: 'NX-00000000',
+      history: noHistory,
+    },
     sessionName: 'sluice test',
     segment: segment ?? null,
     excludedSegments: excludedSegments ?? [],
