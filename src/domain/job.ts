@@ -37,16 +37,6 @@ export interface RefusalReason {
   readonly details: string;
 }
 
-/** Data of the event `file.refused`, which reports that an operator's file could not be loaded. */
-export interface RefusedFile {
-  readonly file_id: string;
-  /** Path inside the environment's folder, such as `users/nightly.csv`. */
-  readonly file: string;
-  readonly size: number;
-  readonly sha256: string | null;
-  readonly reasons: readonly RefusalReason[];
-}
-
 export interface ShownJob {
   readonly type: LoadType | 'export' | (typeof deletionTypes)[number];
   readonly status: LoadStatus;

@@ -12,7 +12,6 @@ import {
   type TallyByKind,
   toTally,
 } from '../domain/load.ts';
-import type { ReadAs } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, prepared, rowsOf, selectWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
@@ -250,12 +249,6 @@ export function findDuplicate(
       and pass not in ('dry_run', 'plan') and not own_file and not ${isTakenBack(seams)}
     order by job_id desc
     limit 1`;
-}
-
-/** Reads how the file was read. Also returns `null` if the load no longer exists. */
-export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
-  const row = await loadOf(db, environmentId, jobId).select('read_as').executeTakeFirst();
-  return row?.read_as ?? null;
 }
 
 /** Returns the fields added by capabilities. Runs a query only if the load has such a field. */

@@ -1,13 +1,11 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import type { GuardLimit } from '../../domain/guards.ts';
 import type { RefusalReason } from '../../domain/job.ts';
-import { toGivenSource } from '../../domain/option-table.ts';
 import { syncFolder } from '../../files/disk.ts';
-import { countRejects, type Load, readLoads, readReadAs } from '../../load/read-store.ts';
+import { type Load, readLoadResult, readLoads } from '../../load/read-store.ts';
 import { exportRejects } from '../../load/rejects/rejects.ts';
-import { renderReadAs } from '../../load/render-load.ts';
+import { renderLoadRun, renderReadAs } from '../../load/render-load.ts';
 import {
   type Backoff,
   type Inbox,
@@ -18,6 +16,7 @@ import {
 } from './context.ts';
 import { type InboxFile, type InboxOutcome, isSameFile } from './files.ts';
 import { ensureFolder, identify, moveWithoutOverwriting, placeOf, statOf, writeWhole } from './folders.ts';
+import { renderFileRun } from './run.ts';
 import { filesToConclude, markConcluded, reservePlace } from './store.ts';
 
 const filesAtATime = 100;
@@ -146,52 +145,30 @@ async function renderReceipt(
   }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
   const ownLoad = file.isDuplicate ? null : load;
-  const count = ownLoad?.tally.rejected ?? 0;
-  const readAs = ownLoad && (await readReadAs(context.db, file.environmentId, ownLoad.jobId));
-  const { entity, map, preset, ifDuplicate, format, source, guard, ...guards } = file.options;
+  const writtenAt = new Date();
+  const end = { ...file, ...outcome, status: load?.status ?? 'failed', endedAt: writtenAt };
+  const run =
+    ownLoad === null
+      ? renderFileRun(file, end)
+      : renderLoadRun(
+          ownLoad,
+          await readLoadResult(context.db, file.environmentId, ownLoad),
+          context.baseUrl,
+        );
   return {
+    ...run,
     file: placedName,
     dropped_as: placeOf(file),
     environment: file.environment,
     ...outcome,
-    size: Number(file.size),
-    sha256: file.sha256,
-    job_id: file.jobId,
-    status: load?.status ?? null,
-    entity: load?.entity ?? null,
     duplicate_of: file.isDuplicate ? file.jobId : (load?.duplicateOf ?? null),
-    counts: ownLoad?.tally ?? null,
     counts_by_kind: ownLoad?.tallyByKind ?? null,
-    read_as: readAs && renderReadAs(readAs),
-    rejects: {
-      count,
-      by_code: count > 0 && ownLoad ? await countRejects(context, file.environmentId, ownLoad.jobId) : {},
-      file: count > 0 ? placedName + rejectsSuffix : null,
-    },
-    options: {
-      map,
-      entity,
-      preset,
-      if_duplicate: ifDuplicate,
-      format,
-      max_errors: renderGuard(guards.maxErrors),
-      max_changed: renderGuard(guards.maxChanged),
-      max_removed_values: renderGuard(guards.maxRemovedValues),
-      guard: guard ?? null,
-      ...toGivenSource(source),
-    },
+    read_as: ownLoad?.readAs ? renderReadAs(ownLoad.readAs) : null,
+    rejects: { ...run.rejects, file: run.rejects.count > 0 ? placedName + rejectsSuffix : null },
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
     taken_at: file.takenAt,
-    accepted_at: ownLoad?.acceptedAt ?? null,
-    started_at: ownLoad?.startedAt ?? null,
-    ended_at: ownLoad?.endedAt ?? null,
-    written_at: new Date(),
+    written_at: writtenAt,
   };
-}
-
-function renderGuard(limit: GuardLimit | null): number | string | null {
-  if (limit === null) return null;
-  return 'count' in limit ? limit.count : `${limit.percent}%`;
 }
 
 /**

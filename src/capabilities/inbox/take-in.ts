@@ -7,7 +7,7 @@ import { READ_BYTES } from '../../base/limits.ts';
 import type { Naming } from '../../base/sentence.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { Environment } from '../../domain/caller.ts';
-import type { RefusalReason, RefusedFile } from '../../domain/job.ts';
+import type { RefusalReason } from '../../domain/job.ts';
 import { yamlKeys } from '../../domain/option-table.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
@@ -18,6 +18,7 @@ import { notifyQueue } from '../../tasks/task-kind.ts';
 import { findInbox, type Inbox, type InboxContext } from './context.ts';
 import type { InboxFile, SeenFile } from './files.ts';
 import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
+import { renderFileRun } from './run.ts';
 import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store.ts';
 
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
@@ -97,7 +98,7 @@ async function refuse(
   reasons: readonly RefusalReason[],
 ): Promise<void> {
   const { fileId, environmentId } = row;
-  const file: RefusedFile = { file_id: fileId, file: placeOf(row), size: Number(row.size), sha256, reasons };
+  const file = { file_id: fileId, file: placeOf(row), reasons };
   const due = await context.db.transaction().execute(async (transaction) => {
     await insertInboxFile(transaction, row, { state: 'refused', sha256, reasons });
     return context.jobs.ended(transaction, {
@@ -105,10 +106,14 @@ async function refuse(
       environmentId,
       jobId: null,
       emails: [],
-      describe: async () => file,
+      async describe() {
+        const now = new Date();
+        const end = { status: 'failed', sha256, reasons, takenAt: now, endedAt: now } as const;
+        return { ...renderFileRun(row, end), ...file };
+      },
     });
   });
-  context.log.warn(file, 'inbox: file refused');
+  context.log.warn({ ...file, size: Number(row.size), sha256 }, 'inbox: file refused');
   await notifyQueue(context, due);
 }
 

@@ -7,7 +7,8 @@ import { FinalFailure } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import { capitalise, plural, summaries } from '../../base/wording.ts';
 import type { ExportWarning } from '../../domain/export.ts';
-import type { RefusedFile } from '../../domain/job.ts';
+import type { RefusalReason } from '../../domain/job.ts';
+import type { Run } from '../../http/run.ts';
 import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
@@ -179,6 +180,14 @@ type JobData = Partial<Omit<JobDetail, 'type'>> & {
   readonly type?: string;
   readonly warnings?: readonly ExportWarning[];
 };
+
+interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
+  readonly file: string;
+  readonly reasons: readonly RefusalReason[];
+  /** Set only in events that an earlier version recorded. */
+  readonly size?: number;
+}
+
 interface RunData {
   readonly schedule?: string;
   readonly due_at?: string;
@@ -253,10 +262,10 @@ function describe(event: EventBody): string[] {
   return [environment, status, ...facts, ...describeCounts(event.data as JobData)];
 }
 
-function describeFile({ file, size, reasons }: RefusedFile): string[] {
+function describeFile({ file, size, sources = [], reasons }: RefusedFile): string[] {
   return [
     `File: ${file}`,
-    `Bytes: ${count.format(size)}`,
+    `Bytes: ${count.format(sources[0]?.bytes ?? size ?? 0)}`,
     ...reasons.map(({ message, details, error_code }) => `Reason: ${message}: ${details} [${error_code}]`),
     'It lies in the folder failed of the inbox, with its receipt.',
   ];

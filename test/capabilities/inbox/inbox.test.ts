@@ -38,11 +38,14 @@ import type { Environment } from '../../../src/domain/caller.ts';
 import type { Outcome } from '../../../src/domain/job.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
+import { readLoadResult, readLoads } from '../../../src/load/read-store.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
+import { renderLoadRun } from '../../../src/load/render-load.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
 import { readProfiles, withoutQueue } from '../../support/files/load-file.ts';
 import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
 import { zipFile } from '../../support/files/zip-file.ts';
+import { checkRun } from '../../support/oracles/run-document.ts';
 import { type CollectedLog, collectLog } from '../../support/servers/collected-log.ts';
 import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -125,8 +128,7 @@ describe('a dropped file', () => {
       environment: environment.name,
       outcome: 'done',
       reasons: [],
-      size: Buffer.byteLength(content),
-      sha256: sha256(content),
+      sources: [{ bytes: Buffer.byteLength(content), sha256: sha256(content) }],
       status: 'completed',
       duplicate_of: null,
       counts: { read: 3, inserted: 2, updated: 0, unchanged: 0, superseded: 0, rejected: 1 },
@@ -142,7 +144,15 @@ describe('a dropped file', () => {
       filename: 'users.csv',
       environment_id: environment.environmentId,
     });
-    expect(file?.receipt['ended_at']).toBe(load.ended_at?.toISOString());
+    const [detail] = await readLoads(t.system, environment.environmentId, [load.job_id]);
+    if (detail === undefined) throw new Error('the load is missing');
+    const result = await readLoadResult(t.system.db, environment.environmentId, detail);
+    const { rejects: found, ...run } = checkRun(renderLoadRun(detail, result, t.system.baseUrl));
+    expect(checkRun(file?.receipt)).toEqual({
+      ...run,
+      rejects: { ...found, file: 'users.csv.rejects.csv' },
+    });
+    expect(run.origin).toEqual({ kind: 'inbox', name: 'users.csv' });
     const rejects = await readFile(`${file?.path}.rejects.csv`, 'utf8');
     expect(rejects.split('\n').slice(0, 2)).toEqual([
       expect.stringMatching(/^user_id,plan,sluice_job,sluice_row,/),
@@ -197,7 +207,11 @@ describe('a dropped file', () => {
       expect(file?.receipt.reasons, name).toMatchObject([
         { error_code: code, message: expect.stringMatching(/\w/) },
       ]);
-      expect(file?.receipt.sha256, name).toBe(sha256(content));
+      expect(checkRun(file?.receipt), name).toMatchObject({
+        status: 'failed',
+        sources: [{ sha256: sha256(content) }],
+        failure: { error_code: code },
+      });
       expect(await readFile(file?.path ?? '', 'utf8'), name).toBe(content);
     }
     const [strange] = await concluded(folder, 'strange.csv');
@@ -228,11 +242,10 @@ describe('a dropped file', () => {
     await waitFor('the webhook', () => receiver.received.length > 0);
     const { type, data } = JSON.parse(receiver.received[0]?.body.toString() ?? '');
     expect(type).toBe('file.refused');
-    expect(data).toEqual({
+    expect(checkRun(data).sources).toMatchObject([{ bytes: 14, sha256: sha256('id,plan\n1,pro\n') }]);
+    expect(data).toMatchObject({
       file_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       file: 'users/strange.csv',
-      size: 14,
-      sha256: sha256('id,plan\n1,pro\n'),
       reasons: file?.receipt.reasons,
     });
     const mails = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
@@ -283,12 +296,15 @@ describe('a dropped file', () => {
         outcome: 'done',
         beside: ['.receipt.json'],
         receipt: {
-          job_id: job,
+          job_id: null,
+          status: 'completed',
           duplicate_of: job,
-          counts: null,
+          counts: { read: 0 },
+          failure: null,
           reasons: [{ error_code: 'duplicate_file' }],
         },
       });
+      checkRun(file?.receipt);
     }
     await drop(join(folder, 'users', 'again.csv'), content);
     const [loadedTwice] = await concluded(folder, 'users/again.csv');
@@ -396,7 +412,7 @@ describe('a file that is not taken', () => {
     await drop(mapping, 'map:\n  Kunde: user_id\nmax_errors: 5%\n');
     expect((await concluded(folder, 'users/a.csv'))[0]?.receipt).toMatchObject({
       outcome: 'done',
-      options: { map: { Kunde: 'user_id' }, max_errors: '5%', entity: 'users' },
+      options: { map: { Kunde: 'user_id' }, entity: 'users' },
     });
     expect(await list(join(folder, 'users'))).not.toContain('mapping.yaml.error');
   });

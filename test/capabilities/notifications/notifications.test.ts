@@ -51,6 +51,7 @@ import {
   runManually,
   startManually,
 } from '../../support/files/load-file.ts';
+import { checkRun } from '../../support/oracles/run-document.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { connectTo } from '../../support/servers/connect.ts';
 import { acceptExport, runExportTask } from '../../support/servers/exports.ts';
@@ -186,7 +187,7 @@ describe('a webhook', () => {
       environment: { name: 'default', app_token: t.environment.appToken },
       data: renderLoadDetail(ended, shownFields, result, `http://${t.config.host}:${t.config.port}`),
     });
-    expect(body.data).toMatchObject({
+    expect(checkRun(body.data)).toMatchObject({
       counts: { read: 4, rejected: 1 },
       rejects: { by_code: { missing_id: 1 } },
     });

@@ -19,11 +19,10 @@ export interface Receipt {
     readonly message: string;
     readonly details: string;
   }[];
-  readonly sha256: string | null;
   readonly job_id: string | null;
-  readonly status: string | null;
+  readonly status: string;
   readonly duplicate_of: string | null;
-  readonly counts: Readonly<Record<string, number>> | null;
+  readonly counts: Readonly<Record<string, number>>;
   readonly rejects: { readonly count: number; readonly file: string | null };
   readonly [key: string]: unknown;
 }
