@@ -219,9 +219,10 @@ export class LogSink {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    const preface =
-      (this.#isTorn ? '\n' : '') + (this.#unnotified > 0 ? this.#describe(this.#unnotified) : '');
-    return { bytes: Buffer.from(preface + lines.join('')), prefaceBytes: Buffer.byteLength(preface) };
+    const notified = this.#unnotified;
+    const preface = (this.#isTorn ? '\n' : '') + (notified > 0 ? this.#describe(notified) : '');
+    const bytes = Buffer.from(preface + lines.join(''));
+    return { bytes, prefaceBytes: Buffer.byteLength(preface), notified };
   }
 
   #writeFrom(batch: Batch, at: number): void {
@@ -236,15 +237,15 @@ export class LogSink {
       } else if (at + written < batch.bytes.length) {
         this.#writeFrom(batch, at + written);
       } else {
-        this.#unnotified = 0;
+        this.#unnotified -= batch.notified;
         this.#isTorn = false;
         this.#writeNext();
       }
     });
   }
 
-  #lose({ bytes, prefaceBytes }: Batch, at: number): void {
-    if (at >= prefaceBytes) this.#unnotified = 0;
+  #lose({ bytes, prefaceBytes, notified }: Batch, at: number): void {
+    if (at >= prefaceBytes) this.#unnotified -= notified;
     if (at > 0) this.#isTorn = bytes[at - 1] !== newline;
     const rest = bytes.toString('latin1', Math.max(at, prefaceBytes));
     this.#drop(rest.split('\n').length - 1);
@@ -259,4 +260,6 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
+  /** Number of dropped lines that the preface reports. */
+  readonly notified: number;
 }

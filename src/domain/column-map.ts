@@ -96,7 +96,7 @@ export function positionOf(name: string): number | null {
  * Returns the map with the names that the header has, ignoring blanks at the ends of names.
  * `column_2` means the second column unless a column has that name. If the file has no header, `2`
  * also means the second column. Names that match no column are kept.
- * @throws InputError `invalid_field` if two names mean the same column
+ * @throws InputError `invalid_field` if two names of one column are mapped to different names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
   const trimmed = new Map(columns.map((name) => [name.trim(), name]));

@@ -169,8 +169,8 @@ export interface Cut {
 }
 
 /**
- * Minimum points of a cut. With fewer points, records have only one cell, or varying numbers of
- * cells.
+ * Minimum points of a cut. With fewer points, records have only one cell, varying numbers of cells,
+ * or hardly any cell of a known kind.
  */
 const leastPoints = 0.4;
 /** A cut counts as equally likely if it has more than this share of the best cut's points. */

@@ -35,7 +35,10 @@ export interface DocumentOptions {
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /** Description of a request body for messages. If set, the document itself may be the array. */
+  /**
+   * Description of a request body for messages. If set, the body may be the array even if a path is
+   * given.
+   */
   readonly body?: string;
 }
 
@@ -77,7 +80,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array whose elements are not yielded. Only whether its first element is an object matters. */
+/** An array that is not known to be the records. Its first element decides. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;

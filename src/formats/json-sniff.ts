@@ -34,10 +34,9 @@ export interface JsonHints {
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it is
- * clearly a document. If the first line is a complete object and more text follows, the text is
- * NDJSON, and only that line is parsed. Damaged text is NDJSON if at least half of its lines are
- * complete objects.
+ * Detects the layout of JSON text from its first bytes in UTF-8. In doubt, text is NDJSON. If the
+ * first line is a complete object and more text follows, the text is NDJSON, and only that line is
+ * parsed. Damaged text is NDJSON if at least half of its lines are complete objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);

@@ -150,7 +150,10 @@ const texts: Readonly<Record<string, string>> = {
   uuid: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
 };
 
-/** Builds an example from the examples in the parts of a schema. Tests validate all examples. */
+/**
+ * Builds an example of a schema from its examples, constants and types. Tests validate all
+ * examples.
+ */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
   const of = (part: Described) => exampleOf(part, schemas);

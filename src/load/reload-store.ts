@@ -3,11 +3,11 @@ import { type Database, prepared } from '../postgres/database.ts';
 
 /*
  * Loads that repeat a file of events and therefore add nothing. An earlier load added the events,
- * none of them has been removed since, and events keep their ids. Therefore, the result is known
- * from the ledger.
+ * no events of the environment have been removed since, and events keep their ids. Therefore, the
+ * result is known from the ledger.
  */
 
-/** Number of times that events have been removed in the load's environment. */
+/** How often events were removed in the load's environment. Counts removals, not events. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0

@@ -55,6 +55,24 @@ test('lines are written in order, and the last ones when the process ends', asyn
   expect(sink.dropped).toBe(0);
 });
 
+test('lines that are dropped while others are written are reported', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'));
+  const file = join(folder, 'log');
+  const descriptor = openSync(file, 'a');
+  cleanUpAfter('test', async () => {
+    closeSync(descriptor);
+    rmSync(folder, { recursive: true });
+  });
+  const sink = new LogSink(descriptor, (count) => `${count} dropped\n`);
+  const long = `${'x'.repeat(512 * 1024)}\n`;
+  // The first line is being written, and the sink keeps only one more of this length.
+  for (const line of ['first\n', long, long, long, long]) sink.write(line);
+  await waitFor('the next line', () => readFileSync(file, 'utf8').length > long.length);
+  sink.write('last\n');
+  await waitFor('the last line', () => readFileSync(file, 'utf8').endsWith('last\n'));
+  expect(readFileSync(file, 'utf8').replaceAll(long, 'long\n')).toBe('first\n3 dropped\nlong\nlast\n');
+});
+
 test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as lost', async () => {
   const descriptor = openSync('/dev/full', 'w');
   cleanUpAfter('test', () => closeSync(descriptor));
