@@ -22,12 +22,16 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
+/** Returns why an environment cannot have a name, or `null`. */
+export function environmentNameProblem(name: string): string | null {
+  if (namePattern.test(name)) return null;
+  return 'name must have 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
+}
+
 /** @throws InputError `invalid_field` if the name is invalid or already exists */
 export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
-  if (!namePattern.test(name)) {
-    const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
-    throw inputError('invalid_field', `name must have ${rule}`, 'name');
-  }
+  const problem = environmentNameProblem(name);
+  if (problem !== null) throw inputError('invalid_field', problem, 'name');
   const environment = await inOneTransaction(db, (transaction) => insertEnvironment(transaction, name));
   if (environment === null)
     throw inputError('invalid_field', `The environment ${name} exists already`, 'name');

@@ -78,7 +78,7 @@ export function readConfig(
 /**
  * Returns the value of NAME, or the content of the file that NAME_FILE names. @throws ConfigError
  */
-function readSettingText(name: string, environment: Environment): string | undefined {
+export function readSettingText(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? '';
   const file = environment[`${name}_FILE`] ?? '';
   if (file === '') return value;

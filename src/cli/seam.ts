@@ -2,24 +2,31 @@ import type { Static, TSchema } from 'typebox';
 import type { Config } from '../base/config.ts';
 import type { FieldChange } from '../base/difference.ts';
 import type { OperatorFile } from '../base/operator-file/read.ts';
-import type { OptionTable } from '../domain/option-table.ts';
+import type { Acts } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
+import type { Cli } from './settings.ts';
 
-/**
- * A part of an environment that a file declares, such as its definitions. The section checks its
- * member of the file, compares that member with what is stored, and stores it.
- */
+declare module './settings.ts' {
+  interface Cli {
+    /** Loads the sections of a file that declares an environment, in the order of their use. */
+    readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
+  }
+}
+
+/** A part of an environment that a file declares, such as its definitions. */
 export interface DeclaredSection<S extends TSchema = TSchema> {
   /**
    * Name of the member. The member has the same format as the file that the section's own command
    * accepts.
    */
   readonly name: string;
-  /**
-   * Returns the reader of the member. The reader reports every problem that can be found without a
-   * database.
-   */
-  reader(of: Declaration): Promise<OperatorFile<S>>;
+  open(of: Declaration): Promise<OpenSection<S>>;
+}
+
+/** A section that reads its member of one file. */
+export interface OpenSection<S extends TSchema = TSchema> {
+  /** Reader of the member. It reports every problem that can be found without a database. */
+  readonly file: OperatorFile<S>;
   /**
    * Compares the member with what is stored, without writing anything. Call it in the transaction
    * of `write`, after `lockEnvironment`. Throws an error for people if the changes are not allowed.
@@ -27,12 +34,11 @@ export interface DeclaredSection<S extends TSchema = TSchema> {
   plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
 }
 
-/** The environment for which a member is read, and the settings of this process. */
+/** Environment for which a file is read, and the settings of this process. */
 export interface Declaration {
   readonly environment: string;
   readonly config: Config;
-  readonly processEnv: Readonly<Record<string, string | undefined>>;
-  readonly optionTable: OptionTable;
+  readonly cli: Pick<Cli, 'processEnv' | 'optionTable' | 'exportOptions'>;
 }
 
 /** Id of an environment that does not exist yet, for which nothing is stored. */
@@ -47,7 +53,7 @@ export interface SectionPlan {
   /** Changes in the order in which people read them, without secrets. */
   readonly changes: readonly ItemChange[];
   /** Writes the changes. */
-  write(): Promise<void>;
+  write(acts: Acts): Promise<void>;
   /** Called after the commit, if there were changes. */
   readonly afterCommit?: (db: Database) => Promise<void>;
 }

@@ -8,7 +8,6 @@ import { settings } from '../base/settings.ts';
 import type { System, SystemOptions } from '../context.ts';
 import type { Environment } from '../domain/caller.ts';
 import type { OptionTable } from '../domain/option-table.ts';
-import type { DeclaredSection } from './seam.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
@@ -31,10 +30,6 @@ export interface Cli {
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;
-  /**
-   * Loads the sections of a file that declares an environment, in the order in which they are used.
-   */
-  readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
   readonly definitionSections: System['definitionSections'];
 }
 

@@ -1,8 +1,14 @@
 import { listFieldChanges } from '../base/difference.ts';
 import { UsageError } from '../cli/errors.ts';
 import { defineSection, type ItemChange } from '../cli/seam.ts';
-import type { Definitions } from '../domain/definitions.ts';
-import { changesByList, type DefinitionChanges, planDefinitions } from './apply-definitions.ts';
+import type { Definitions, Lists } from '../domain/definitions.ts';
+import type { Database } from '../postgres/database.ts';
+import {
+  changesByList,
+  type DefinitionChanges,
+  describeApplied,
+  planDefinitions,
+} from './apply-definitions.ts';
 import { definitionsFile } from './definitions.ts';
 import type { DefinitionSection } from './seam.ts';
 
@@ -10,19 +16,49 @@ import type { DefinitionSection } from './seam.ts';
 export const definitionsSection = (sections: readonly DefinitionSection[]) =>
   defineSection({
     name: 'definitions',
-    reader: async () => definitionsFile(sections),
-    async plan(db, environmentId, declared, { prune }) {
-      const definitions = declared as Definitions;
-      const options = { prune, sections };
-      const { changes, blockedBy, write } = await planDefinitions(db, environmentId, definitions, options);
-      if (blockedBy.length > 0) {
-        throw new UsageError(
-          `The definitions lack protected segments (${blockedBy.join(', ')}). Put them back, or apply once with is_protected: false.`,
-        );
-      }
-      return { changes: listItems(changes), write };
-    },
+    open: async () => ({
+      file: definitionsFile(sections),
+      async plan(db, environmentId, declared, { prune }) {
+        const definitions = declared as Definitions;
+        const plan = await planDefinitions(db, environmentId, definitions, { prune, sections });
+        const { blockedBy } = plan;
+        if (blockedBy.length > 0) {
+          throw new UsageError(
+            `The definitions lack protected segments (${blockedBy.join(', ')}). Put them back, or apply once with is_protected: false.`,
+          );
+        }
+        if (!prune) await requireDistinct(db, environmentId, definitions, sections);
+        return {
+          changes: listItems(plan.changes),
+          async write(acts) {
+            await plan.write();
+            const act = describeApplied(environmentId, plan, { dryRun: false });
+            if (act !== null) await acts.record(db, act);
+          },
+        };
+      },
+    }),
   });
+
+/** @throws UsageError if a stored item that is kept differs from a declared one only in case */
+async function requireDistinct(
+  db: Database,
+  environmentId: number,
+  definitions: Definitions,
+  sections: readonly DefinitionSection[],
+): Promise<void> {
+  for (const { name, table } of sections.filter(({ ignoresCase }) => ignoresCase)) {
+    const declared = new Map(listOf(definitions, name).map((key) => [key.toLowerCase(), key]));
+    for (const { key } of await table.read(db, environmentId)) {
+      const rival = declared.get(key.toLowerCase()) ?? key;
+      if (rival !== key)
+        throw new UsageError(`${name} has ${rival}, and ${key} is stored. Use one form, or --prune.`);
+    }
+  }
+}
+
+const listOf = (definitions: Lists, name: string): string[] =>
+  (definitions[name] ?? []).map(({ key }) => key);
 
 function listItems(changes: DefinitionChanges): ItemChange[] {
   return changesByList(changes).flatMap(([kind, { added, changed, removed }]) => {

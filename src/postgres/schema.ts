@@ -372,6 +372,7 @@ export interface DB {
     disabled_reason: string | null;
     environment_id: number;
     job_kinds: string[];
+    name: string | null;
     outcomes: string[];
     previous_secret: string | null;
     previous_secret_until: Date | null;

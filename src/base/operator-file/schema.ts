@@ -5,6 +5,7 @@
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
+import { isMailAddress } from '../mail-address.ts';
 import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
 import { hiddenCharacters } from '../wording.ts';
 
@@ -61,6 +62,34 @@ export const listOf = <S extends TSchema>(items: S, description: string, maxItem
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
+
+/** Returns options of a schema for objects that have exactly one of these members. */
+export function exactlyOne(
+  names: readonly string[],
+  sentence: string,
+): { readonly oneOf: object[]; readonly problem: Wording } {
+  return {
+    oneOf: names.map((name) => ({ required: [name] })),
+    problem: (_, keyword) => (keyword === 'oneOf' ? sentence : undefined),
+  };
+}
+
+/** Returns a schema of names that paths and commands can contain. */
+export const itemName = (description: string) =>
+  text({
+    maxChars: 63,
+    pattern: [
+      '^[a-z0-9][a-z0-9_-]{0,62}$',
+      'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
+    ],
+    description,
+  });
+
+export const mailAddress = text({
+  maxChars: 254,
+  description: 'One plain address such as ada@example.com.',
+  problem: (value) => (isMailAddress(value) ? null : 'must be one plain address such as ada@example.com'),
+});
 
 /** Returns a copy of the schema with a default. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {

@@ -74,6 +74,7 @@ const previousSecretUntil = 'Until when webhooks are also signed with the previo
 
 const subscriptionFields = {
   id: uuid('ID of the subscription.'),
+  name: orNull(text('Name in the file that declares it. Null if it was created otherwise.', 'ops'), null),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
   on: listOf('Outcomes of jobs that it is notified of.', Type.Enum([...outcomes], { type: 'string' })),

@@ -153,6 +153,18 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
 /**
  * Marks a receiver's waiting deliveries as dead. Leaves a delivery that is being sent unchanged.
  */
+/** Sends pending deliveries to a new address. */
+export async function redirectDeliveries(
+  db: Database,
+  subscriptionId: string,
+  target: string,
+): Promise<void> {
+  await updateWhere(db, 'notification_deliveries', { subscriptionId })
+    .set({ target })
+    .where('state', '=', 'pending')
+    .execute();
+}
+
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (

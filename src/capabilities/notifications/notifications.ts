@@ -1,8 +1,8 @@
 /*
  * Notifications: webhooks and mail about ended jobs. `record.ts` writes an event and its deliveries
- * in the transaction that ends the job. `deliver.ts` sends the deliveries. `subscriptions.ts`
- * manages the receivers. Each receiver gets each event at least once, or the delivery is listed as
- * dead.
+ * in the transaction that ends the job. `deliver.ts` sends them. `subscriptions.ts` manages the
+ * receivers, `section.ts` those that a file declares. Each receiver gets each event at least once,
+ * or the delivery is listed as dead.
  */
 import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
@@ -21,5 +21,6 @@ export const notifications: Capability = {
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
   routes: async () => ({ notifications: (await import('./http.ts')).notificationRoutes }),
+  declares: async () => (await import('./section.ts')).subscriptionsSection,
   commands: { notifications: async () => (await import('./cli.ts')).notifications },
 };

@@ -124,6 +124,10 @@ export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
+export function isSecret(text: string): boolean {
+  return /^whsec_[A-Za-z0-9+/]{43}=$/.test(text);
+}
+
 /** Returns the header `webhook-signature`, which contains one signature for each valid secret. */
 export function signWebhook(
   secrets: readonly string[],

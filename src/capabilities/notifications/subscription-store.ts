@@ -10,7 +10,7 @@ import {
   selectWhere,
   updateWhere,
 } from '../../postgres/database.ts';
-import { killDeliveries, type Recipient } from './delivery-store.ts';
+import { killDeliveries, type Recipient, redirectDeliveries } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
 /** A receiver of notifications about an environment's jobs, without its secrets. */
@@ -22,7 +22,7 @@ export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcome
 export function insertSubscription(
   db: Database,
   environmentId: number,
-  { channel, target, outcomes, kinds }: NewSubscription,
+  { name = null, channel, target, outcomes, kinds }: NewSubscription & { readonly name?: string | null },
   secret: string | null,
 ): Promise<Subscription> {
   return db
@@ -30,6 +30,7 @@ export function insertSubscription(
     .values({
       subscription_id: uuidv7(),
       environment_id: environmentId,
+      name,
       channel,
       target,
       outcomes: [...new Set(outcomes)],
@@ -90,6 +91,41 @@ export async function disableSubscription(
 }
 
 /**
+ * Changes a subscription within its channel. A new target enables it again, and gets the pending
+ * deliveries of a webhook.
+ */
+export async function changeSubscription(
+  db: Database,
+  environmentId: number,
+  subscriptionId: string,
+  { name, channel, target, outcomes, kinds }: NewSubscription & { readonly name: string },
+): Promise<void> {
+  const isMoved = sql<boolean>`target <> ${target}`;
+  await updateWhere(db, 'notification_subscriptions', { environmentId, subscriptionId })
+    .set({
+      name,
+      target,
+      outcomes: [...new Set(outcomes)],
+      job_kinds: [...new Set(kinds)],
+      disabled_at: sql<Date | null>`case when not ${isMoved} then disabled_at end`,
+      disabled_reason: sql<string | null>`case when not ${isMoved} then disabled_reason end`,
+    })
+    .where('removed_at', 'is', null)
+    .execute();
+  if (channel === 'webhook') await redirectDeliveries(db, subscriptionId, target);
+}
+
+/** Reads the secrets of webhooks, by subscription. They must not be shown. */
+export async function readSecrets(db: Database, environmentId: number): Promise<ReadonlyMap<string, string>> {
+  const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
+    .select(['subscription_id', 'secret'])
+    .where('secret', 'is not', null)
+    .$narrowType<{ secret: string }>()
+    .execute();
+  return new Map(rows.map(({ subscription_id, secret }) => [subscription_id, secret]));
+}
+
+/**
  * Returns the time at which the previous secret becomes invalid. `null` if there is no such
  * subscription.
  */
@@ -115,6 +151,7 @@ export async function replaceSecret(
 const columns = [
   ...camel(
     'subscription_id',
+    'name',
     'channel',
     'target',
     'outcomes',

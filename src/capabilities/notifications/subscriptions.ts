@@ -16,7 +16,7 @@ import {
 } from './subscription-store.ts';
 
 const MAX_WEBHOOK_URL_CHARS = 2_000;
-const MAX_SUBSCRIPTIONS = 100;
+export const MAX_SUBSCRIPTIONS = 100;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 

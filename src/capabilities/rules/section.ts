@@ -5,32 +5,34 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** Rules as a member of a file. An item is a property, or the other rules of an entity. */
+/** Items of the section are the properties, and the other rules of each entity. */
 export const rulesSection = defineSection({
   name: 'rules',
-  reader: async ({ config }) => ({
-    ...rulesFile,
-    checkValue(root, declared) {
-      const isHashing = personalActionsOf(declared as RulesDocument).includes('hash');
-      if (config.personalKey !== null || !isHashing) return;
-      root.report('cannot hash personal values without a key: set PERSONAL_KEY (docs/personal-data.md)');
+  open: async ({ config }) => ({
+    file: {
+      ...rulesFile,
+      checkValue(root, declared) {
+        const isHashing = personalActionsOf(declared as RulesDocument).includes('hash');
+        if (config.personalKey !== null || !isHashing) return;
+        root.report('cannot hash personal values without a key: set PERSONAL_KEY (docs/personal-data.md)');
+      },
+    },
+    async plan(db, environmentId, declared, { prune }) {
+      const before = await readRules(db, environmentId);
+      const stored = before?.document ?? {};
+      const document = prune ? (declared as RulesDocument) : merge(stored, declared as RulesDocument);
+      let version = before;
+      return {
+        changes: listItems(stored, document),
+        async write(acts) {
+          version = await insertRules({ db, acts }, environmentId, document, { before, appliedBy: null });
+        },
+        async afterCommit(committed) {
+          if (version !== null) await rulesCommitted(committed, version);
+        },
+      };
     },
   }),
-  async plan(db, environmentId, declared, { prune }) {
-    const before = await readRules(db, environmentId);
-    const stored = before?.document ?? {};
-    const document = prune ? (declared as RulesDocument) : merge(stored, declared as RulesDocument);
-    let version = before;
-    return {
-      changes: listItems(stored, document),
-      async write() {
-        version = await insertRules(db, environmentId, document, { before, appliedBy: null });
-      },
-      async afterCommit(committed) {
-        if (version !== null) await rulesCommitted(committed, version);
-      },
-    };
-  },
 });
 
 /** Returns `stored`, with its properties and other rules replaced by those of `declared`. */

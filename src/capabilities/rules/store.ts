@@ -53,10 +53,7 @@ export async function applyRules(
     await lockEnvironment(transaction, environmentId);
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
-    const added = await insertRules(transaction, environmentId, document, { before, appliedBy });
-    const details = { version: added.version };
-    await acts.record(transaction, { action: 'rules.applied', environmentId, thing: null, details });
-    return added;
+    return insertRules({ db: transaction, acts }, environmentId, document, { before, appliedBy });
   });
   await rulesCommitted(db, applied);
   return applied;
@@ -64,14 +61,14 @@ export async function applyRules(
 
 /** Stores the version that follows `before`. Call `rulesCommitted` after the commit. */
 export async function insertRules(
-  transaction: Database,
+  { db: transaction, acts }: ActContext,
   environmentId: number,
   document: RulesDocument,
   { before, appliedBy }: { readonly before: AppliedRules | null; readonly appliedBy: string | null },
 ): Promise<AppliedRules> {
   await beginUse(transaction, environmentId, RULES_USE);
   if (personalActionsOf(document).length > 0) await beginUse(transaction, environmentId, PERSONAL_USE);
-  return transaction
+  const added = await transaction
     .insertInto('rules')
     .values({
       environment_id: environmentId,
@@ -81,6 +78,9 @@ export async function insertRules(
     })
     .returning(columns)
     .executeTakeFirstOrThrow();
+  const details = { version: added.version };
+  await acts.record(transaction, { action: 'rules.applied', environmentId, thing: null, details });
+  return added;
 }
 
 /** After the first version, waits until all writers know that the environment has rules. */

@@ -4,7 +4,7 @@ import type { Place } from '../../base/operator-file/read.ts';
 import type { Keys } from '../../base/operator-file/schema.ts';
 import { grantOf } from './context.ts';
 import type { LoadDefinition, ScheduleDefinition } from './schema.ts';
-import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
+import { placeholders, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
@@ -53,7 +53,8 @@ export function reportUnconfined(
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
   { environment, granted, localRoots, exportRoots, commands }: Confinement,
 ): void {
-  const ungranted = namedVariables(JSON.stringify(load ?? {}))
+  const ungranted = placeholders
+    .namesIn(JSON.stringify(load ?? {}))
     .map((name) => grantOf(environment, name))
     .filter((grant) => !granted.includes(grant));
   const command = load?.command && commandProblem(commands, load.command);
@@ -72,32 +73,28 @@ export function reportUnconfined(
 
 /** Headers that cannot contain secrets. */
 const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
-const secretParameter =
-  /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;
 const asVariable = `must be a variable of the workers such as \${env:SCHEDULE_TOKEN}, so that no secret is stored`;
 
 function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
-  const hasVariable = (text: string): boolean => namedVariables(text).length > 0;
-  const isVariable = (text: string): boolean => hasVariable(text) && fillInAnything(text) === 'x';
+  const hasVariable = (text: string): boolean => placeholders.namesIn(text).length > 0;
   const url = http?.url ?? '';
   const urlKeys = ['load', 'http', 'url'];
   const headers = Object.entries(http?.headers ?? {});
   const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
-  // Messages contain the host. Therefore, the host must not be secret.
-  const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   return [
-    ...(isHidden ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),
+    // Messages contain the host. Therefore, the host must not be secret.
+    ...(placeholders.isInHost(url) ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),
     ...headers
       .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !hasVariable(value))
       .map(([name]) => ({
         keys: ['load', 'http', 'headers', name],
         what: asVariable.replace('be', 'hold'),
       })),
-    ...[...url.matchAll(secretParameter)]
-      .filter(([, , value = '']) => !hasVariable(value))
-      .map(([, name]) => ({ keys: urlKeys, what: `has a secret, it seems; ${name} ${asVariable}` })),
+    ...placeholders
+      .clearSecretsIn(url)
+      .map((name) => ({ keys: urlKeys, what: `has a secret, it seems; ${name} ${asVariable}` })),
     ...bucketKeys
-      .filter((name) => !isVariable(s3?.[name] ?? ''))
+      .filter((name) => !placeholders.isOne(s3?.[name] ?? ''))
       .map((name) => ({ keys: ['load', 's3', name], what: asVariable })),
   ];
 }

@@ -15,13 +15,14 @@ import {
   oneSchedule,
   requestOf,
   type ScheduleDefinition,
+  type SchedulesFile,
   schedulesSchema,
 } from './schema.ts';
-import { fillInAnything, placeholderProblem } from './source.ts';
+import { placeholders } from './source.ts';
 
 export const MAX_SCHEDULE_BYTES = 64 * 1024;
 
-function schedulesFile(
+export function schedulesFile(
   jobOptions: JobOptions,
   confinement: Confinement,
 ): OperatorFile<ReturnType<typeof schedulesSchema>> {
@@ -48,8 +49,12 @@ export function readSchedulesFile(
 ): FileReading<readonly ScheduleDefinition[]> {
   const reading = readOperatorFile(bytes, schedulesFile(jobOptions, confinement));
   if (reading.value === null) return reading;
-  const { schedules, timezone } = reading.value;
-  return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
+  return { ...reading, value: definitionsOf(reading.value) };
+}
+
+/** Returns the schedules of a file. Each has a time zone. */
+export function definitionsOf({ schedules, timezone }: SchedulesFile): ScheduleDefinition[] {
+  return schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone }));
 }
 
 export function readSchedule(
@@ -90,8 +95,8 @@ function checkSchedule(jobOptions: JobOptions, schedule: Place): void {
 
 function checkUrl(source: Place): void {
   const url = source.at(['url']);
-  if (typeof url.value !== 'string' || placeholderProblem(url.value) !== null) return;
-  const wrong = urlProblem(fillInAnything(url.value), source.at(['allow_http']).value === true);
+  if (typeof url.value !== 'string' || placeholders.problemOf(url.value) !== null) return;
+  const wrong = urlProblem(placeholders.fillInAnything(url.value), source.at(['allow_http']).value === true);
   if (wrong !== null) url.report(wrong);
 }
 

@@ -1,7 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
+import { lockEnvironment } from '../../access/environment-store.ts';
+import { type FieldChange, listFieldChanges } from '../../base/difference.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
-import type { Act } from '../../domain/act.ts';
 import { type ActContext, act } from '../../postgres/acts.ts';
+import type { ItemChange, PlanOptions, SectionPlan } from '../../cli/seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   deleteSchedule,
@@ -115,52 +116,75 @@ export function applySchedules(
   { prune, dryRun }: ApplyOptions,
 ): Promise<ScheduleChanges> {
   return db.transaction().execute(async (transaction) => {
-    const stored = await readSchedules(transaction, environmentId);
-    const changes = compare(stored, definitions, prune);
-    const count = stored.length + changes.added.length - changes.removed.length;
-    if (count > MAX_SCHEDULES) {
-      throw inputError('invalid_field', `An environment has at most ${MAX_SCHEDULES} schedules`, 'name');
-    }
-    if (dryRun) return changes;
-    const now = new Date();
-    const names = new Set([...changes.added, ...changes.changed.map(({ name }) => name)]);
-    for (const definition of definitions) {
-      if (names.has(definition.name)) await saveSchedule(transaction, environmentId, definition, now);
-    }
-    for (const name of changes.removed) await deleteSchedule(transaction, environmentId, name);
-    const record = (action: Act['action'], thing: string) =>
-      acts.record(transaction, { action, environmentId, thing });
-    for (const name of changes.added) await record('schedule.created', name);
-    for (const { name } of changes.changed) await record('schedule.changed', name);
-    for (const name of changes.removed) await record('schedule.deleted', name);
-    return changes;
+    if (!dryRun) await lockEnvironment(transaction, environmentId);
+    const { changes, write } = await planSchedules(transaction, environmentId, definitions, { prune });
+    if (!dryRun) await write(acts);
+    const namesOf = (action: ItemChange['action']) =>
+      changes.filter((change) => change.action === action).map(({ item }) => item);
+    const changed = changes.filter(({ action }) => action === 'change');
+    return {
+      added: namesOf('add'),
+      changed: changed.map(({ item, fields }) => ({ name: item, fields: firstNames(fields) })),
+      removed: namesOf('remove'),
+      unchanged: definitions.length - namesOf('add').length - changed.length,
+    };
   });
+}
+
+const firstNames = (fields: readonly FieldChange[]) => [
+  ...new Set(fields.map(({ field }) => field.replace(/[.[].*$/s, ''))),
+];
+
+const actOf = {
+  add: 'schedule.created',
+  change: 'schedule.changed',
+  remove: 'schedule.deleted',
+} as const;
+
+/** Compares schedules with those of an environment. @throws InputError `invalid_field` */
+export async function planSchedules(
+  transaction: Database,
+  environmentId: number,
+  definitions: readonly ScheduleDefinition[],
+  { prune }: PlanOptions,
+): Promise<SectionPlan> {
+  const stored = await readSchedules(transaction, environmentId);
+  const changes = compare(stored, definitions, prune);
+  const added = changes.filter(({ action }) => action === 'add').length;
+  const removed = changes.filter(({ action }) => action === 'remove');
+  if (stored.length + added - removed.length > MAX_SCHEDULES) {
+    throw inputError('invalid_field', `An environment has at most ${MAX_SCHEDULES} schedules`, 'name');
+  }
+  return {
+    changes,
+    async write(acts) {
+      const now = new Date();
+      const names = new Set(changes.map(({ item }) => item));
+      for (const definition of definitions) {
+        if (names.has(definition.name)) await saveSchedule(transaction, environmentId, definition, now);
+      }
+      for (const { item } of removed) await deleteSchedule(transaction, environmentId, item);
+      for (const { action, item: thing } of changes) {
+        await acts.record(transaction, { action: actOf[action], environmentId, thing });
+      }
+    },
+  };
 }
 
 function compare(
   stored: readonly Schedule[],
   definitions: readonly ScheduleDefinition[],
   prune: boolean,
-): ScheduleChanges {
-  const existing = new Map(stored.map(({ definition }) => [definition.name, definition]));
-  const names = new Set(definitions.map(({ name }) => name));
-  const changed = definitions
-    .map((definition) => ({
-      name: definition.name,
-      fields: changedFields(existing.get(definition.name) ?? definition, definition),
-    }))
-    .filter(({ fields }) => fields.length > 0);
-  const added = [...names].filter((name) => !existing.has(name));
-  return {
-    added,
-    changed,
-    removed: prune ? [...existing.keys()].filter((name) => !names.has(name)) : [],
-    unchanged: definitions.length - added.length - changed.length,
-  };
-}
-
-function changedFields(before: ScheduleDefinition, after: ScheduleDefinition): string[] {
-  const stored = JSON.parse(JSON.stringify(after)) as ScheduleDefinition;
-  const fields = new Set([...Object.keys(before), ...Object.keys(stored)]) as Set<keyof ScheduleDefinition>;
-  return [...fields].filter((field) => !isDeepStrictEqual(before[field], stored[field]));
+): ItemChange[] {
+  const remaining = new Map(stored.map(({ definition }) => [definition.name, definition]));
+  const changes = definitions.flatMap((definition): ItemChange[] => {
+    const item = definition.name;
+    const before = remaining.get(item);
+    remaining.delete(item);
+    if (before === undefined) return [{ action: 'add', item, fields: [] }];
+    const fields = listFieldChanges(before, definition);
+    return fields.length === 0 ? [] : [{ action: 'change', item, fields }];
+  });
+  const removed = prune ? [...remaining.keys()] : [];
+  return [...changes, ...removed.map((item) => ({ action: 'remove', item, fields: [] }) as const)];
 }

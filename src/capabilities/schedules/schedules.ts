@@ -23,5 +23,6 @@ export const schedules: Capability = {
   routes: async (optionTable, exportOptions) => ({
     schedules: (await import('./http.ts')).scheduleRoutes({ optionTable, exportOptions }),
   }),
+  declares: async () => (await import('./section.ts')).schedulesSection,
   commands: { schedules: async () => (await import('./cli.ts')).schedules },
 };

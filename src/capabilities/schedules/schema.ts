@@ -1,17 +1,18 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { isTimeZone } from '../../base/instant.ts';
-import { isMailAddress } from '../../base/mail-address.ts';
 import {
   anything,
   choice,
+  exactlyOne,
   flag,
+  itemName,
   listOf,
+  mailAddress,
   objectOf,
   published,
   rule,
   type TextRule,
   text,
-  type Wording,
   wholeNumber,
   withDefault,
 } from '../../base/operator-file/schema.ts';
@@ -22,7 +23,7 @@ import { loadMembers } from '../../domain/load-options.ts';
 import type { OptionTable } from '../../domain/option-table.ts';
 import type { ExportOptions } from '../../export/options.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
-import { placeholderProblem } from './source.ts';
+import { placeholders } from './source.ts';
 
 /**
  * Maximum number of schedules in an environment. Every worker reads all of them every RECONCILE_MS.
@@ -58,7 +59,7 @@ export function duration(description: string, leastMs: number, mostMs: number) {
   );
 }
 
-const secretText = (rules: TextRule) => text({ ...rules, problem: placeholderProblem });
+const secretText = (rules: TextRule) => text({ ...rules, problem: (value) => placeholders.problemOf(value) });
 
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
@@ -73,13 +74,6 @@ const timeZone = text({
   description: 'A time zone such as Europe/Berlin.',
   problem: (value) => (isTimeZone(value) ? null : 'is no time zone; write one such as Europe/Berlin or UTC'),
 });
-
-function exactlyOne(names: readonly string[], sentence: string): { oneOf: object[]; problem: Wording } {
-  return {
-    oneOf: names.map((name) => ({ required: [name] })),
-    problem: (_, keyword) => (keyword === 'oneOf' ? sentence : undefined),
-  };
-}
 
 const files = objectOf('files', 'Files of this machine.', {
   pattern: text({
@@ -221,22 +215,6 @@ const exported = (exportOptions: ExportOptions) =>
     ...requestMembers(exportOptions),
   });
 
-const name = (description: string) =>
-  text({
-    maxChars: 63,
-    pattern: [
-      '^[a-z0-9][a-z0-9_-]{0,62}$',
-      'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
-    ],
-    description,
-  });
-
-const mailAddress = text({
-  maxChars: 254,
-  description: 'One plain address such as ada@example.com.',
-  problem: (value) => (isMailAddress(value) ? null : 'must be one plain address such as ada@example.com'),
-});
-
 const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   emails: listOf(mailAddress, 'Addresses.', MAX_NOTIFY_EMAILS),
   on: withDefault(
@@ -250,7 +228,7 @@ const notify = objectOf('notify', 'Who is notified of the end of a run.', {
 });
 
 const members = ({ optionTable, exportOptions }: JobOptions) => ({
-  name: name('What its runs are listed under; its memory hangs on it.'),
+  name: itemName('What its runs are listed under; its memory hangs on it.'),
   cron: text({
     maxChars: 200,
     description: 'Minute, hour, day of the month, month, day of the week; or a name such as @daily.',
@@ -289,6 +267,8 @@ export const schedulesSchema = (jobOptions: JobOptions) =>
     timezone: withDefault(timeZone, 'UTC'),
     schedules: listOf(schedule(jobOptions), 'The schedules.', MAX_SCHEDULES),
   });
+
+export type SchedulesFile = Static<ReturnType<typeof schedulesSchema>>;
 
 export const oneSchedule = (jobOptions: JobOptions) => {
   const { name: required, ...others } = members(jobOptions);

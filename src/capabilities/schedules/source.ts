@@ -4,6 +4,7 @@ import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { keepableText } from '../../base/errors.ts';
 import { READ_BYTES } from '../../base/limits.ts';
+import { Placeholders } from '../../base/placeholders.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
@@ -88,36 +89,18 @@ export async function* readItem(
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/**
- * Placeholders that a schedule may use. Because of their prefix, a schedule cannot send other
- * variables, such as DATABASE_URL, to a server.
- */
-const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
-
-export function placeholderProblem(value: string): string | null {
-  return value.replace(wellFormed, '').includes('${')
-    ? 'may hold ${env:NAME} only, with a NAME that begins with SCHEDULE_'
-    : null;
-}
-
-export function namedVariables(text: string): string[] {
-  return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
-}
+/** Placeholders of schedules. A schedule may use the variables granted to its environment. */
+export const placeholders = new Placeholders('SCHEDULE_');
 
 /** Replaces each `${env:…}` by its value. The result must not be logged. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
-  return value.replace(wellFormed, (_, name: string) => {
+  return placeholders.fillIn(value, (name) => {
     const text = variables[name];
     if (text === undefined || text === '') {
       throw new SourceFailure('missing_variable', `the environment variable ${name} is not set`);
     }
     return text;
   });
-}
-
-/** Replaces each placeholder by a letter. Used where only the form of the text matters. */
-export function fillInAnything(value: string): string {
-  return value.replace(wellFormed, 'x');
 }
 
 const filesAtATime = 8;

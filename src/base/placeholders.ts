@@ -1,0 +1,54 @@
+/**
+ * Placeholders `${env:NAME}` in texts of operators' files, so that no file contains a secret. The
+ * prefix of their names keeps other variables, such as DATABASE_URL, from being sent to a server.
+ */
+export class Placeholders {
+  readonly #prefix: string;
+  readonly #wellFormed: RegExp;
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    this.#wellFormed = new RegExp(`\\$\\{env:(${prefix}[A-Z0-9_]{1,100})\\}`, 'g');
+  }
+
+  /** Returns why a text is refused, or `null`. */
+  problemOf(text: string): string | null {
+    return text.replace(this.#wellFormed, '').includes('${')
+      ? `may hold \${env:NAME} only, with a NAME that begins with ${this.#prefix}`
+      : null;
+  }
+
+  namesIn(text: string): string[] {
+    return [...new Set([...text.matchAll(this.#wellFormed)].flatMap(([, name]) => name ?? []))];
+  }
+
+  /** Returns true if the whole text is one placeholder. */
+  isOne(text: string): boolean {
+    return this.namesIn(text).length > 0 && this.fillInAnything(text) === 'x';
+  }
+
+  /** Returns true if a URL has a placeholder in its host. Messages contain the host. */
+  isInHost(url: string): boolean {
+    return /^[^/]*\/\/[^/?#]*\$\{/.test(url);
+  }
+
+  /** Names of the parameters of a URL that seem to be secrets and have no placeholder. */
+  clearSecretsIn(url: string): string[] {
+    return [...url.matchAll(secretParameter)]
+      .filter(([, , value = '']) => this.namesIn(value).length === 0)
+      .map(([, name = '']) => name);
+  }
+
+  /** Replaces each placeholder by its value. The result must not be logged. */
+  fillIn(text: string, read: (name: string) => string): string {
+    return text.replace(this.#wellFormed, (_, name: string) => read(name));
+  }
+
+  /** Replaces each placeholder by a letter. Used where only the form of the text matters. */
+  fillInAnything(text: string): string {
+    return this.fillIn(text, () => 'x');
+  }
+}
+
+const secretParameter =
+  /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;

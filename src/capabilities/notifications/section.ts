@@ -1,0 +1,268 @@
+import { type Static, Type } from 'typebox';
+import { readSettingText } from '../../base/config.ts';
+import { type FieldChange, listFieldChanges } from '../../base/difference.ts';
+import { ConfigError, InputError, inputError } from '../../base/errors.ts';
+import type { Place } from '../../base/operator-file/read.ts';
+import {
+  choice,
+  exactlyOne,
+  itemName,
+  mailAddress,
+  text,
+  withDefault,
+} from '../../base/operator-file/schema.ts';
+import { Placeholders } from '../../base/placeholders.ts';
+import { type Declaration, defineSection, type ItemChange } from '../../cli/seam.ts';
+import { outcomes } from '../../domain/job.ts';
+import type { ActContext } from '../../postgres/acts.ts';
+import type { Database } from '../../postgres/database.ts';
+import { readDeliveryPolicy } from './deliver.ts';
+import { defaultJobKinds, defaultOutcomes, jobKinds } from './names.ts';
+import { generateSecret, isSecret } from './send-webhook.ts';
+import {
+  changeSubscription,
+  insertSubscription,
+  listSubscriptions,
+  markSubscriptionRemoved,
+  type NewSubscription,
+  readSecrets,
+  replaceSecret,
+  type Subscription,
+} from './subscription-store.ts';
+import { checkWebhookUrl, MAX_SUBSCRIPTIONS } from './subscriptions.ts';
+
+/* Subscriptions as the member of a file, which gives each a name. Others have none and stay. */
+
+const placeholders = new Placeholders('SUBSCRIPTION_');
+const problem = (value: string) => placeholders.problemOf(value);
+const secretHint = `a variable of this command such as \${env:SUBSCRIPTION_SECRET}`;
+
+const some = <const T extends string>(words: readonly T[], standard: readonly T[], description: string) =>
+  withDefault(
+    Type.Array(choice(words, 'One of them.'), { description, minItems: 1, maxItems: words.length }),
+    [...standard],
+  );
+
+const subscription = Type.Object(
+  {
+    name: itemName('What the file calls it. It keeps its secret and its deliveries as long as its name.'),
+    url: Type.Optional(
+      text({
+        maxChars: 2_000,
+        description: `A webhook, https://…; may hold \${env:SUBSCRIPTION_…}.`,
+        problem,
+      }),
+    ),
+    email: Type.Optional(mailAddress),
+    on: some(outcomes, defaultOutcomes, 'Outcomes of jobs that it is notified of.'),
+    types: some(jobKinds, defaultJobKinds, 'Kinds of jobs that it is notified of.'),
+    secret: Type.Optional(
+      text({
+        maxChars: 200,
+        description: `Is \${env:SUBSCRIPTION_…}, whose value signs webhooks. Default: sluice makes one.`,
+        problem,
+      }),
+    ),
+  },
+  {
+    title: 'a subscription',
+    description: 'A receiver, and the jobs that it is notified of.',
+    additionalProperties: false,
+    ...exactlyOne(['url', 'email'], 'must have either url or email'),
+  },
+);
+type DeclaredSubscription = Static<typeof subscription>;
+
+const schema = Type.Array(subscription, {
+  description: 'Who is notified of the end of jobs.',
+  maxItems: MAX_SUBSCRIPTIONS,
+});
+
+export const subscriptionsSection = defineSection<typeof schema>({
+  name: 'subscriptions',
+  async open(of) {
+    return {
+      file: {
+        schema,
+        emptyCure: 'without subscriptions it is written `[]`',
+        check: (root) => root.reportRepeats('name'),
+        checkValue(root, declared) {
+          for (const [at, each] of declared.entries()) checkOne(root.at([at]), each, of);
+        },
+      },
+      async plan(db, environmentId, declared, { prune }) {
+        const wishes = declared.map((each) => wishOf(each, of));
+        const steps = await compare(db, environmentId, wishes, prune);
+        return {
+          changes: steps.map(({ change }) => change),
+          async write(acts) {
+            for (const step of steps) await write({ db, acts }, environmentId, step);
+          },
+        };
+      },
+    };
+  },
+});
+
+function checkOne(place: Place, { url, secret }: DeclaredSubscription, of: Declaration): void {
+  if (secret !== undefined) checkSecret(place.at(['secret']), secret, url !== undefined, of);
+  if (url === undefined) return;
+  const urlPlace = place.at(['url']);
+  // The messages of `readUrl` contain the host.
+  if (placeholders.isInHost(url)) {
+    urlPlace.report('must not hold a variable in its host');
+    return;
+  }
+  for (const name of placeholders.clearSecretsIn(url))
+    urlPlace.report(`has a secret, it seems; ${name} must be ${secretHint}`);
+  reportFailure(urlPlace, () => readUrl(url, of));
+}
+
+function checkSecret(place: Place, secret: string, isWebhook: boolean, of: Declaration): void {
+  if (!isWebhook) place.reportName('is for webhooks only');
+  else if (!placeholders.isOne(secret)) place.report(`must be ${secretHint}`);
+  else
+    reportFailure(place, () => {
+      if (!isSecret(fillIn(secret, of))) place.report('must be whsec_ and 32 bytes in Base64');
+    });
+}
+
+function reportFailure(place: Place, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof InputError) place.report(`is refused: ${error.problems[0].message}`);
+    else if (error instanceof ConfigError) place.report(`has a variable without a value: ${error.message}`);
+    else throw error;
+  }
+}
+
+/** @throws ConfigError if a variable is not set */
+function fillIn(text: string, { cli: { processEnv } }: Declaration): string {
+  return placeholders.fillIn(text, (name) => {
+    const value = readSettingText(name, processEnv) ?? '';
+    if (value === '') throw new ConfigError(`${name} is not set. Set it, or ${name}_FILE`);
+    return value;
+  });
+}
+
+/** Returns the URL as it is stored. @throws InputError, ConfigError */
+function readUrl(url: string, of: Declaration): string {
+  return checkWebhookUrl(fillIn(url, of), readDeliveryPolicy(of.config));
+}
+
+interface Wish extends NewSubscription {
+  readonly name: string;
+  /** The target as the file has it, without the values of variables. */
+  readonly written: string;
+  /** `null` if the file has none. */
+  readonly secret: string | null;
+}
+
+function wishOf({ name, url, email = '', on, types, secret }: DeclaredSubscription, of: Declaration): Wish {
+  const shared = { name, outcomes: on, kinds: types, written: url ?? email };
+  if (url === undefined) return { ...shared, channel: 'email', target: email, secret: null };
+  const filledIn = secret === undefined ? null : fillIn(secret, of);
+  return { ...shared, channel: 'webhook', target: readUrl(url, of), secret: filledIn };
+}
+
+/** A change with the subscription before and after it. */
+interface Step {
+  readonly change: ItemChange;
+  readonly before: Subscription | null;
+  readonly wish: Wish | null;
+}
+
+async function compare(
+  db: Database,
+  environmentId: number,
+  wishes: readonly Wish[],
+  prune: boolean,
+): Promise<Step[]> {
+  const stored = await listSubscriptions(db, environmentId);
+  const secrets = await readSecrets(db, environmentId);
+  const remaining = new Set(stored);
+  const steps = wishes.flatMap((wish): Step[] => {
+    const before = findBefore([...remaining], wish);
+    if (before === null) return [stepOf('add', null, wish)];
+    remaining.delete(before);
+    const fields = listFields(before, wish, secrets.get(before.subscriptionId) ?? null);
+    return fields.length === 0 ? [] : [stepOf('change', before, wish, fields)];
+  });
+  const removed = [...remaining].filter(({ name }) => prune && name !== null);
+  const added = steps.filter(({ before }) => before === null);
+  if (added.length > 0 && stored.length + added.length - removed.length > MAX_SUBSCRIPTIONS) {
+    throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
+  }
+  return [...steps, ...removed.map((before) => stepOf('remove', before, null))];
+}
+
+function stepOf(
+  action: ItemChange['action'],
+  before: Subscription | null,
+  wish: Wish | null,
+  fields: readonly FieldChange[] = [],
+): Step {
+  return { change: { action, item: (wish ?? before)?.name ?? '', fields }, before, wish };
+}
+
+/** Finds the subscription of the name, or one without a name that has the same receiver. */
+function findBefore(stored: readonly Subscription[], wish: Wish): Subscription | null {
+  const isSame = ({ name, channel, target }: Subscription): boolean =>
+    name === null && channel === wish.channel && target === wish.target;
+  return stored.find(({ name }) => name === wish.name) ?? stored.find(isSame) ?? null;
+}
+
+const hidden = '***';
+
+function listFields(before: Subscription, wish: Wish, secret: string | null): FieldChange[] {
+  const isMoved = before.channel !== wish.channel || before.target !== wish.target;
+  const isNewSecret = wish.secret !== null && wish.secret !== secret;
+  return [
+    ...(before.name === wish.name ? [] : [{ field: 'name', before: null, after: wish.name }]),
+    ...(isMoved ? [{ field: 'receiver', before: withoutPath(before), after: wish.written }] : []),
+    ...changedList('on', outcomes, before.outcomes, wish.outcomes),
+    ...changedList('types', jobKinds, before.kinds, wish.kinds),
+    ...(isNewSecret ? [{ field: 'secret', before: hidden, after: hidden }] : []),
+  ];
+}
+
+/** Returns the address without the parts of a URL that may be secret. */
+function withoutPath({ channel, target }: Subscription): string {
+  return channel === 'email' ? target : `${new URL(target).origin}/${hidden}`;
+}
+
+function changedList<T>(field: string, all: readonly T[], before: readonly T[], after: readonly T[]) {
+  const [old, now] = [before, after].map((list) => all.filter((each) => list.includes(each)));
+  return listFieldChanges({ [field]: old }, { [field]: now });
+}
+
+/** Hours for which a secret that is replaced still signs, as `rotate-secret` has it by default. */
+const overlapHours = 24;
+
+async function write(
+  { db, acts }: ActContext,
+  environmentId: number,
+  { change, before, wish }: Step,
+): Promise<void> {
+  const record = (verb: string, thing: string) =>
+    acts.record(db, { action: `subscription.${verb}`, environmentId, thing });
+  const isKept = before !== null && before.channel === wish?.channel;
+  if (before !== null && !isKept) {
+    await markSubscriptionRemoved(db, environmentId, before.subscriptionId);
+    await record('removed', before.subscriptionId);
+  }
+  if (wish === null) return;
+  if (!isKept) {
+    const secret = wish.channel === 'webhook' ? (wish.secret ?? generateSecret()) : null;
+    const { subscriptionId } = await insertSubscription(db, environmentId, wish, secret);
+    return record('created', subscriptionId);
+  }
+  const { subscriptionId } = before;
+  await changeSubscription(db, environmentId, subscriptionId, wish);
+  await record('changed', subscriptionId);
+  const isNewSecret = change.fields.some(({ field }) => field === 'secret');
+  if (wish.secret === null || !isNewSecret) return;
+  await replaceSecret(db, environmentId, subscriptionId, wish.secret, overlapHours);
+  await record('secret_rotated', subscriptionId);
+}
