@@ -51,6 +51,7 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/moving.md',
     'docs/notifications.md',
     'docs/audit.md',
+    'docs/environments.md',
     'SECURITY.md',
   ],
   'HTTP interface': ['docs/api.md', 'examples/clients/README.md'],

@@ -1,5 +1,6 @@
 import { allOrNothing } from './capabilities/all-or-nothing/all-or-nothing.ts';
 import { audit } from './capabilities/audit/audit.ts';
+import { configuration } from './capabilities/configuration/configuration.ts';
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
 import { lake } from './capabilities/lake/lake.ts';
@@ -30,4 +31,5 @@ export const capabilities: readonly Capability[] = [
   lake,
   audit,
   oidc,
+  configuration,
 ];

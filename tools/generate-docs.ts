@@ -6,11 +6,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageRoot } from '../src/base/package-root.ts';
+import { readConfig } from '../src/base/config.ts';
+import { environmentFileSchema } from '../src/capabilities/configuration/files.ts';
 import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { OptionTable } from '../src/domain/option-table.ts';
 import { ExportOptions } from '../src/export/options.ts';
 import { runSchema } from '../src/http/run.ts';
+import { definitionsSection } from '../src/lookups/definitions-section.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
@@ -25,6 +28,15 @@ const jobOptions = {
   exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
 };
 const sections = await Promise.all(capabilities.flatMap(({ definitions }) => definitions?.() ?? []));
+const declared = [
+  definitionsSection(sections),
+  ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),
+];
+const environmentSchema = await environmentFileSchema(declared, {
+  environment: 'default',
+  config: readConfig({}),
+  cli: { processEnv: {}, ...jobOptions },
+});
 
 const verify = process.argv.includes('--verify');
 if (!verify) await writeFile(join(packageRoot, 'docs/proofs.md'), proofsPage());
@@ -33,6 +45,7 @@ const pages: readonly (readonly [name: string, page: string])[] = [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(sections), null, 2)}\n`],
+  ['schemas/environment.schema.json', `${JSON.stringify(environmentSchema, null, 2)}\n`],
   ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
   ['schemas/run.schema.json', `${JSON.stringify(runSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],

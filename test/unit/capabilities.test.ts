@@ -160,6 +160,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
   lake: /lake|iceberg/i,
   audit: /audit.?(log|entr|days)|v1\/audit/i,
   oidc: /oidc|openid connect/i,
+  configuration: /environment files?\b|sluice apply\b/i,
 };
 
 const ofDocument = 'text of the API document, which lists the sources of a value';
