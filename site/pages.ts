@@ -41,7 +41,13 @@ const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
     'docs/undo.md',
     'docs/all-or-nothing.md',
   ],
-  Export: ['docs/exports.md', 'docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
+  Export: [
+    'docs/exports.md',
+    'docs/where.md',
+    'docs/how-to/warehouse.md',
+    'docs/segments.md',
+    'docs/definitions.md',
+  ],
   Console: ['docs/console/README.md', 'docs/oidc.md', 'docs/deletion.md', 'docs/personal-data.md'],
   Operate: [
     'docs/operations.md',

@@ -13,6 +13,7 @@ import { rules } from './capabilities/rules/rules.ts';
 import { schedules } from './capabilities/schedules/schedules.ts';
 import { suppression } from './capabilities/suppression/suppression.ts';
 import { undo } from './capabilities/undo/undo.ts';
+import { where } from './capabilities/where/where.ts';
 import type { Capability } from './capability.ts';
 
 /** The capabilities of this build. Their hooks, routes and commands have this order. */
@@ -32,4 +33,5 @@ export const capabilities: readonly Capability[] = [
   audit,
   oidc,
   configuration,
+  where,
 ];

@@ -13,6 +13,7 @@ const names = [
   'README.md',
   'docs/loads.md',
   'docs/exports.md',
+  'docs/where.md',
   'docs/start.md',
   'docs/undo.md',
   'docs/rules.md',

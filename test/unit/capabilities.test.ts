@@ -161,6 +161,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
   audit: /audit.?(log|entr|days)|v1\/audit/i,
   oidc: /oidc|openid connect/i,
   configuration: /environment files?\b|sluice apply\b/i,
+  where: /--where\b|condition of an export/i,
 };
 
 const ofDocument = 'text of the API document, which lists the sources of a value';
