@@ -371,6 +371,7 @@ export interface DB {
     disabled_at: Date | null;
     disabled_reason: string | null;
     environment_id: number;
+    format: Generated<string>;
     job_kinds: string[];
     name: string | null;
     outcomes: string[];

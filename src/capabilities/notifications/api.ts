@@ -14,7 +14,7 @@ import {
   time,
   uuid,
 } from '../../http/schema.ts';
-import { channels, deliveryStates, jobKinds } from './names.ts';
+import { channels, deliveryStates, formatNames, jobKinds } from './names.ts';
 
 const at = (description: string) => time(description, '2026-11-20T12:00:41.120Z');
 
@@ -25,7 +25,7 @@ const deliveryFields = {
   job_id: orNull(uuid('The job that ended. Null if the event concerns no job.')),
   subscription_id: orNull(uuid('The subscription. Null if the job itself named the address.')),
   channel: choice(channels, 'How the notification is sent.'),
-  target: text('The receiver.', 'https://example.com/hooks'),
+  target: text('The receiver. Of a chat, only the host is shown.', 'https://example.com/hooks'),
   state: choice(
     deliveryStates,
     'State: pending → delivered, or dead once it is given up. A replay makes it pending again.',
@@ -62,7 +62,10 @@ const attempt = object('One attempt.', {
 export const deliveryDetail = defineRecord('DeliveryDetail', 'A delivery with its attempts and its body.', {
   ...deliveryFields,
   tries: listOf('The attempts, latest first, at most 100.', attempt),
-  body: text('The JSON that webhooks carry: the same bytes on every attempt.', '{"type":"load.completed"}'),
+  body: text(
+    'The event as JSON: the same bytes on every attempt. Chats get a message about it.',
+    '{"type":"load.completed"}',
+  ),
 });
 export type DeliveryDetail = Static<typeof deliveryDetail.schema>;
 
@@ -77,6 +80,7 @@ const subscriptionFields = {
   name: orNull(text('Name in the file that declares it. Null if it was created otherwise.', 'ops'), null),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
+  format: choice(formatNames, 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.'),
   on: listOf('Outcomes of jobs that it is notified of.', Type.Enum([...outcomes], { type: 'string' })),
   types: listOf('Kinds of jobs that it is notified of.', Type.Enum([...jobKinds], { type: 'string' })),
   created_at: at('When it was created.'),
@@ -104,5 +108,5 @@ const shownOnce = 'The secret that signs webhooks. It is shown only once.';
 
 export const issuedSubscription = defineRecord('IssuedSubscription', 'A new subscription.', {
   ...subscriptionFields,
-  secret: orNull(text(`${shownOnce} Null for e-mail.`, 'whsec_…')),
+  secret: orNull(text(`${shownOnce} Null for e-mail and chats.`, 'whsec_…')),
 });

@@ -1,5 +1,6 @@
 import { formatCount } from '../../base/wording.ts';
 import {
+  choice,
   defineCommand,
   flag,
   optional,
@@ -19,7 +20,7 @@ import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import type { Replay } from './delivery-store.ts';
-import { defaultJobKinds, defaultOutcomes, type JobKind, jobKinds } from './names.ts';
+import { defaultJobKinds, defaultOutcomes, formatNames, type JobKind, jobKinds } from './names.ts';
 import { listSubscriptions } from './subscription-store.ts';
 import { addSubscription, removeSubscription, rotateSecret } from './subscriptions.ts';
 
@@ -38,6 +39,7 @@ const add = defineCommand({
   options: {
     url: text('--url <url>', 'a webhook, https://…'),
     email: text('--email <address>', 'an e-mail address'),
+    format: choice('--format <format>', 'what the webhook gets', formatNames, 'standard'),
     on: parsed<Outcome[]>('--on <list>', `of ${outcomes.join(', ')}`, parseListOf(outcomes), [
       ...defaultOutcomes,
     ]),
@@ -50,17 +52,24 @@ const add = defineCommand({
   examples: [
     'SECRET=$(sluice notifications add --url https://example.com/hooks)',
     'sluice notifications add --email ops@example.com --on failed --type load',
+    'sluice notifications add --url https://hooks.slack.com/services/… --format slack --on failed,held',
   ],
   run: async (invocation) => {
     const { flags, terminal, json } = invocation;
-    const wish = { ...readTarget(flags.url, flags.email), outcomes: flags.on, kinds: flags.type };
+    const wish = {
+      ...readTarget(flags.url, flags.email),
+      format: flags.format,
+      outcomes: flags.on,
+      kinds: flags.type,
+    };
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const policy = readDeliveryPolicy(system.config);
       const { subscription, secret } = await addSubscription(system, environmentId, wish, policy);
       if (json)
         return terminal.json({ ...renderSubscription(subscription), ...(secret === null ? {} : { secret }) });
       const id = subscription.subscriptionId;
-      if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is notified.`);
+      if (secret === null)
+        return terminal.print(`Subscription ${id}: ${renderSubscription(subscription).target} is notified.`);
       terminal.inform(`Subscription ${id}. Its secret, shown only this once:`);
       terminal.print(secret);
       terminal.inform(`To try it: sluice notifications test ${id}`);
@@ -82,7 +91,7 @@ const list = defineCommand({
   examples: ['sluice notifications list --env staging'],
   inEnvironment: async (call) =>
     printList(call, (await listSubscriptions(call.system.db, call.environmentId)).map(renderSubscription), {
-      columns: ['id', 'target', 'on', 'types', 'disabled_reason'],
+      columns: ['id', 'target', 'format', 'on', 'types', 'disabled_reason'],
       none: `Nobody is notified of the jobs of ${call.env}.`,
     }),
 });

@@ -7,6 +7,7 @@ import type { TaskClaim } from '../../domain/task.ts';
 import { endTask, releaseTask } from '../../tasks/store.ts';
 import type { TaskContext } from '../../tasks/task-kind.ts';
 import { type AttemptReport, beginAttempt, type DeliveryAttempt, endAttempt } from './delivery-store.ts';
+import { formats } from './formats.ts';
 import { composeMail, type LinkedFiles, type MailTransport } from './mail.ts';
 import type { DeliveryState } from './names.ts';
 import type { EventBody } from './record.ts';
@@ -123,7 +124,8 @@ async function attemptDelivery(
     return { outcome, status: null, error, retryAfterMs: null, tookMs: took() };
   }
   const { id, body } = delivery.event;
-  const webhook = { url: delivery.target, id, body, secrets: delivery.secrets };
+  const { target: url, secrets, format } = delivery;
+  const webhook = { url, id, body: formats[format](body), secrets };
   const { status, error, retryAfterMs } = await sendWebhook(webhook, context.deliveryPolicy, signal);
   const failure = status === 410 ? 'gone' : 'failed';
   const outcome = error === null ? 'delivered' : failure;

@@ -12,6 +12,7 @@ import {
   type Replay,
   reopenDeliveries,
 } from './delivery-store.ts';
+import type { Format } from './names.ts';
 import { writeEvent } from './record.ts';
 import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
@@ -65,15 +66,22 @@ export async function sendTest(
 
 /* Renders deliveries and subscriptions for the API and for `--json`. */
 
-export function renderDelivery({ publicId, ...delivery }: Delivery) {
-  return { delivery_id: publicId, ...render(delivery) };
+export function renderDelivery({ publicId, target, format, ...delivery }: Delivery) {
+  return { delivery_id: publicId, target: shownTarget(target, format ?? 'standard'), ...render(delivery) };
+}
+
+/** Anyone who has the URL of a chat can post to it, so only its host is shown. */
+export function shownTarget(target: string, format: Format): string {
+  return format === 'standard' ? target : `${new URL(target).origin}/…`;
 }
 
 export function renderSubscription({
   subscriptionId: id,
   outcomes: on,
   kinds: types,
+  target,
+  format,
   ...rest
 }: Subscription) {
-  return { id, on, types, ...render(rest) };
+  return { id, target: shownTarget(target, format), format, on, types, ...render(rest) };
 }

@@ -99,6 +99,7 @@ async function readReceiver(db: Database, subscriptionId: string | null) {
     .where('subscription_id', '=', subscriptionId)
     .select([
       'secret',
+      'format',
       sql<string | null>`case when previous_secret_until > now() then previous_secret end`.as('previous'),
       sql<string | null>`case
         when removed_at is not null then 'the subscription was removed'
@@ -107,7 +108,7 @@ async function readReceiver(db: Database, subscriptionId: string | null) {
     ])
     .executeTakeFirst();
   const secrets = [row?.secret ?? null, row?.previous ?? null].filter((secret) => secret !== null);
-  return { secrets, closed: row?.closed ?? null };
+  return { secrets, format: row?.format ?? ('standard' as const), closed: row?.closed ?? null };
 }
 
 export interface AttemptReport {
@@ -252,10 +253,11 @@ export function listDeliveries(db: Database, environmentId: number, filter: Deli
     .leftJoin('tasks as t', (join) =>
       join.on('t.kind', '=', 'delivery').onRef('t.subject_id', '=', 'd.delivery_id'),
     )
+    .leftJoin('notification_subscriptions as s', 's.subscription_id', 'd.subscription_id')
     .select(camel('d.public_id', 'd.event_id', 'e.job_id', 'd.subscription_id', 'd.channel', 'd.target'))
     .select(camel('d.state', 'd.attempts', 'd.created_at', 'd.last_attempt_at', 'd.last_took_ms'))
     .select(camel('d.last_status', 'd.last_error', 'd.delivered_at'))
-    .select(['e.type as eventType', 't.not_before as nextAt'])
+    .select(['e.type as eventType', 't.not_before as nextAt', 's.format'])
     .where(matching(environmentId, filter))
     .$if(filter.after != null, (page) => page.where('d.public_id', '<', filter.after ?? null))
     .orderBy('d.public_id', 'desc')

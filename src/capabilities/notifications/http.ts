@@ -17,7 +17,7 @@ import {
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { render } from '../../http/render.ts';
 import { type Route, route } from '../../http/route.ts';
-import { listOf, object, text, uuid } from '../../http/schema.ts';
+import { choice, listOf, object, text, uuid } from '../../http/schema.ts';
 import {
   deliveryDetail,
   deliveryPage,
@@ -30,7 +30,14 @@ import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderDelivery, renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import { countDeliveries, listDeliveries, readAttempts } from './delivery-store.ts';
-import { channels, defaultJobKinds, defaultOutcomes, deliveryStates, jobKinds } from './names.ts';
+import {
+  channels,
+  defaultJobKinds,
+  defaultOutcomes,
+  deliveryStates,
+  formatNames,
+  jobKinds,
+} from './names.ts';
 import { listSubscriptions, readEventBody } from './subscription-store.ts';
 import { addSubscription, removeSubscription } from './subscriptions.ts';
 
@@ -170,6 +177,10 @@ function some<const T extends string>(
 const newSubscription = object('A receiver, and the jobs to be notified of.', {
   url: optional(text('URL of a webhook, https://…. Either this or `email`.'), 'url is a text'),
   email: optional(text('One plain e-mail address.'), 'email is a text'),
+  format: optional(
+    choice(formatNames, 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.'),
+    `format is one of ${formatNames.join(', ')}`,
+  ),
   on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
   types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
 });
@@ -185,13 +196,17 @@ const add = route({
     schema: newSubscription,
     examples: {
       webhook: { summary: 'A webhook', value: { url: 'https://example.com/hooks' } },
+      slack: {
+        summary: 'A channel of Slack',
+        value: { url: 'https://hooks.slack.com/services/T0/B0/x', format: 'slack', on: ['failed', 'held'] },
+      },
       mail: { summary: 'E-mail about failures', value: { email: 'ops@example.com', on: ['failed'] } },
     },
   },
   answer: { status: 201, description: 'The subscription.', schema: issuedSubscription.ref },
   handle: async ({ system, environment, body }) => {
-    const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
-    const wish = { ...targetOf(target), outcomes: on, kinds: types };
+    const { on = defaultOutcomes, types = defaultJobKinds, format = 'standard', ...target } = body;
+    const wish = { ...targetOf(target), format, outcomes: on, kinds: types };
     const issued = await addSubscription(system, environment, wish, readDeliveryPolicy(system.config));
     return { ...renderSubscription(issued.subscription), secret: issued.secret };
   },

@@ -6,10 +6,19 @@ import type { Config } from '../../base/config.ts';
 import { FinalFailure } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import { capitalise, plural, summaries } from '../../base/wording.ts';
-import type { ExportWarning } from '../../domain/export.ts';
-import type { RefusalReason } from '../../domain/job.ts';
-import type { Run } from '../../http/run.ts';
-import type { JobDetail } from '../../load/api.ts';
+import {
+  clip,
+  isRun,
+  type JobData,
+  linksOf,
+  nameOf,
+  oneLine,
+  outcomeOf,
+  type RefusedFile,
+  type RunData,
+  refusedFileOf,
+  shownJobs,
+} from './brief.ts';
 import type { EventBody } from './record.ts';
 
 /*
@@ -175,36 +184,11 @@ export interface LinkedFiles {
   readonly expireAt: Date;
 }
 
-/** The job that an event reports, as rendered by the API. */
-type JobData = Partial<Omit<JobDetail, 'type'>> & {
-  readonly type?: string;
-  readonly warnings?: readonly ExportWarning[];
-};
-
-interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
-  readonly file: string;
-  readonly reasons: readonly RefusalReason[];
-  /** Set only in events that an earlier version recorded. */
-  readonly size?: number;
-}
-
-interface RunData {
-  readonly schedule?: string;
-  readonly due_at?: string;
-  readonly ended_at?: string | null;
-  readonly error_code?: string | null;
-  readonly message?: string | null;
-  readonly range_from?: string | null;
-  readonly range_to?: string | null;
-  readonly delivered_to?: string | null;
-  readonly item_count?: number;
-  readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
-}
-
 const shownCodes = 10;
-const shownJobs = 10;
 const longestLine = 500;
 const count = new Intl.NumberFormat('en-US');
+
+const cut = (text: string) => clip(text, longestLine);
 
 /**
  * Composes the message about an event. `linked` contains the files for a recipient named in an
@@ -234,9 +218,9 @@ function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
   if (file !== null) return `${file.file} was not loaded: ${file.reasons[0]?.message}`;
-  const [kind = '', outcome = ''] = event.type.split('.');
+  const outcome = outcomeOf(event);
   const job = event.data as JobData;
-  const name = isRun(event) ? `Schedule ${(event.data as RunData).schedule}` : (job.filename ?? kind);
+  const name = nameOf(event);
   const refused = job.rejects?.count ?? 0;
   const why = isRun(event) ? (event.data as RunData).message : job.failure?.message;
   const reason = why ?? (refused > 0 ? `${plural(refused, 'record')} refused` : null);
@@ -244,20 +228,12 @@ function titleOf(event: EventBody): string {
   return `${name} ${reason === null ? outcome.replaceAll('_', ' ') : `${ended}: ${reason}`}`;
 }
 
-function refusedFileOf({ type, data }: EventBody): RefusedFile | null {
-  return type === 'file.refused' ? (data as unknown as RefusedFile) : null;
-}
-
-function isRun({ type }: EventBody): boolean {
-  return type.startsWith('schedule.');
-}
-
 function describe(event: EventBody): string[] {
   const environment = `Environment: ${event.environment.name}`;
   if (event.type === 'ping') return [environment, 'Messages about jobs will come to this address.'];
   const file = refusedFileOf(event);
   if (file !== null) return [environment, ...describeFile(file)];
-  const status = `Status: ${event.type.split('.')[1]?.replaceAll('_', ' ')}`;
+  const status = `Status: ${outcomeOf(event).replaceAll('_', ' ')}`;
   const facts = isRun(event) ? describeRun(event.data) : describeJob(event.data as JobData);
   return [environment, status, ...facts, ...describeCounts(event.data as JobData)];
 }
@@ -310,18 +286,6 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** Returns links to the console page of the job or, for a run, to the pages of its jobs. */
-function linksOf(event: EventBody): string[] {
-  const { items = [] } = event.data as RunData;
-  const jobs = isRun(event) ? items : [event.data as JobData];
-  return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
-}
-
-function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
-  if (jobId == null || links == null) return [];
-  return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
-}
-
 function renderText(facts: readonly string[], links: readonly string[], linked: LinkedFiles): string {
   const files = listFiles(linked);
   const fileLines = files.flatMap(({ name, size, url }) => ['', `${name} (${size})`, url]);
@@ -350,14 +314,4 @@ function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
 
 function expiresAt(at: Date): string {
   return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
-}
-
-/** Replaces line ends and control characters by blanks, to protect terminals and mail programs. */
-export function oneLine(text: string): string {
-  return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
-}
-
-function cut(text: string): string {
-  const clean = oneLine(text);
-  return clean.length > longestLine ? `${clean.slice(0, longestLine - 1).toWellFormed()}…` : clean;
 }

@@ -10,6 +10,10 @@ export type EventType = JobEvent['type'] | 'ping';
 export const channels = ['webhook', 'email'] as const;
 export type Channel = (typeof channels)[number];
 
+/** Formats of webhooks: the event for a program, or a message of a chat. */
+export const formatNames = ['standard', 'slack', 'teams'] as const;
+export type Format = (typeof formatNames)[number];
+
 /** States of a delivery: pending → delivered | dead. A replay makes the delivery pending again. */
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
@@ -32,6 +36,7 @@ declare module '../../postgres/columns.ts' {
     notification_events: { type: EventType };
     notification_subscriptions: {
       channel: Channel;
+      format: Format;
       job_kinds: readonly JobKind[];
       outcomes: readonly Outcome[];
     };

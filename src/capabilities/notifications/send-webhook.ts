@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted, messageOf } from '../../base/errors.ts';
 import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../base/http-client.ts';
-import { oneLine } from './mail.ts';
+import { oneLine } from './brief.ts';
 
 const MAX_NOTIFICATION_ERROR_CHARS = 500;
 const MAX_ANSWER_BYTES = 1024;
@@ -21,6 +21,7 @@ export interface Webhook {
    */
   readonly id: string;
   readonly body: string;
+  /** Empty if the receiver checks no signature. */
   readonly secrets: readonly string[];
 }
 
@@ -68,14 +69,11 @@ async function post(
 ): Promise<HttpAnswer> {
   const url = new URL(address);
   if (url.protocol === 'http:' && !rules.allowPrivate) throw new Error('http:// is not allowed (any more)');
-  const timestamp = Math.floor(Date.now() / 1000);
   return sendRequest(url, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      'webhook-id': id,
-      'webhook-timestamp': String(timestamp),
-      'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
+      ...(secrets.length > 0 && signatureOf({ id, body, secrets })),
     },
     body,
     reach: reachOf(url, rules.allowPrivate),
@@ -84,6 +82,15 @@ async function post(
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
+}
+
+function signatureOf({ id, body, secrets }: Pick<Webhook, 'id' | 'body' | 'secrets'>) {
+  const timestamp = Math.floor(Date.now() / 1000);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
+  };
 }
 
 async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {

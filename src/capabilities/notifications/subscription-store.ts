@@ -11,18 +11,28 @@ import {
   updateWhere,
 } from '../../postgres/database.ts';
 import { killDeliveries, type Recipient, redirectDeliveries } from './delivery-store.ts';
-import type { EventType, JobKind } from './names.ts';
+import type { EventType, Format, JobKind } from './names.ts';
 
 /** A receiver of notifications about an environment's jobs, without its secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
-export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
+export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'> & {
+  /** Default: `standard`. */
+  readonly format?: Format;
+};
 
-/** Inserts a subscription. `secret` is `null` for mail. */
+/** Inserts a subscription. `secret` is `null` for mail and chats. */
 export function insertSubscription(
   db: Database,
   environmentId: number,
-  { name = null, channel, target, outcomes, kinds }: NewSubscription & { readonly name?: string | null },
+  {
+    name = null,
+    channel,
+    target,
+    format = 'standard',
+    outcomes,
+    kinds,
+  }: NewSubscription & { readonly name?: string | null },
   secret: string | null,
 ): Promise<Subscription> {
   return db
@@ -33,6 +43,7 @@ export function insertSubscription(
       name,
       channel,
       target,
+      format,
       outcomes: [...new Set(outcomes)],
       job_kinds: [...new Set(kinds)],
       secret,
@@ -154,6 +165,7 @@ const columns = [
     'name',
     'channel',
     'target',
+    'format',
     'outcomes',
     'created_at',
     'disabled_at',

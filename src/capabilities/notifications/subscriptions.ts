@@ -21,7 +21,8 @@ export const MAX_SUBSCRIPTIONS = 100;
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
 /**
- * Adds a subscription. Returns its secret, which is shown only once. The secret is `null` for mail.
+ * Adds a subscription. Returns its secret, which is shown only once. The secret is `null` for mail
+ * and chats.
  * @throws InputError
  */
 export async function addSubscription(
@@ -34,7 +35,7 @@ export async function addSubscription(
   if ((await listSubscriptions(context.db, environmentId)).length >= MAX_SUBSCRIPTIONS) {
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
   }
-  const secret = wish.channel === 'webhook' ? generateSecret() : null;
+  const secret = isSigned(wish) ? generateSecret() : null;
   const subscription = await act(
     context,
     (db) => insertSubscription(db, environmentId, { ...wish, target }, secret),
@@ -48,8 +49,14 @@ export async function addSubscription(
   return { subscription, secret };
 }
 
-function checkTarget({ channel, target }: NewSubscription, rules: AddressRules): string {
+function isSigned({ channel, format = 'standard' }: Pick<NewSubscription, 'channel' | 'format'>): boolean {
+  return channel === 'webhook' && format === 'standard';
+}
+
+function checkTarget({ channel, target, format = 'standard' }: NewSubscription, rules: AddressRules): string {
   if (channel === 'webhook') return checkWebhookUrl(target, rules);
+  if (format !== 'standard')
+    throw inputError('invalid_field', 'format is about webhooks. Leave it out for an email', 'format');
   if (isMailAddress(target)) return target;
   throw inputError('invalid_field', 'email must be one plain address such as ada@example.com', 'email');
 }
@@ -115,7 +122,7 @@ export async function removeSubscription(
 /**
  * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`,
  * webhooks are also signed with the previous secret. Older secrets are invalid. @throws InputError
- * `not_found`, or `invalid_field` for mail
+ * `not_found`, or `invalid_field` for mail and chats
  */
 export async function rotateSecret(
   context: ActContext,
@@ -123,8 +130,9 @@ export async function rotateSecret(
   subscriptionId: string,
   overlapHours: number,
 ): Promise<{ readonly secret: string; readonly previousUntil: Date }> {
-  const { channel } = await requireSubscription(context.db, environmentId, subscriptionId);
-  if (channel !== 'webhook') throw inputError('invalid_field', 'Only webhooks have a secret');
+  const subscription = await requireSubscription(context.db, environmentId, subscriptionId);
+  if (!isSigned(subscription))
+    throw inputError('invalid_field', 'Only webhooks of the format standard have a secret');
   const secret = generateSecret();
   const previousUntil = await act(
     context,

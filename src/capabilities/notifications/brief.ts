@@ -1,0 +1,139 @@
+import { formatBytes, plural, summaries } from '../../base/wording.ts';
+import type { ExportWarning } from '../../domain/export.ts';
+import type { RefusalReason } from '../../domain/job.ts';
+import type { Run } from '../../http/run.ts';
+import type { JobDetail } from '../../load/api.ts';
+import type { EventBody } from './record.ts';
+
+/*
+ * Facts of an event for people: the job and its outcome, the number of records, the reason, and a
+ * link. Callers choose names and messages, so every text is limited to one line.
+ */
+
+/** The job that an event reports, as rendered by the API. */
+export type JobData = Partial<Omit<JobDetail, 'type'>> & {
+  readonly type?: string;
+  readonly warnings?: readonly ExportWarning[];
+};
+
+export interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
+  readonly file: string;
+  readonly reasons: readonly RefusalReason[];
+  /** Set only in events that an earlier version recorded. */
+  readonly size?: number;
+}
+
+export interface RunData {
+  readonly schedule?: string;
+  readonly due_at?: string;
+  readonly ended_at?: string | null;
+  readonly error_code?: string | null;
+  readonly message?: string | null;
+  readonly range_from?: string | null;
+  readonly range_to?: string | null;
+  readonly delivered_to?: string | null;
+  readonly item_count?: number;
+  readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
+}
+
+export interface Brief {
+  /** Environment, job and outcome. */
+  readonly what: string;
+  readonly count: string | null;
+  readonly reason: string | null;
+  /** Page of the job in the console. */
+  readonly link: string | null;
+}
+
+const longest = { what: 120, count: 60, reason: 115 };
+const shownCodes = 3;
+
+/** Returns a brief of at most 300 characters without the link, which fits the screen of a phone. */
+export function briefOf(event: EventBody): Brief {
+  const { what, count, reason } = textsOf(event);
+  return {
+    what: clip(`[${event.environment.name}] ${what}`, longest.what),
+    count: count && clip(count, longest.count),
+    reason: reason && clip(reason, longest.reason),
+    link: linksOf(event)[0] ?? null,
+  };
+}
+
+function textsOf(event: EventBody): Omit<Brief, 'link'> {
+  if (event.type === 'ping') {
+    return { what: 'Test of a notification', count: null, reason: 'Messages about jobs will come here' };
+  }
+  const file = refusedFileOf(event);
+  if (file !== null) {
+    const [first] = file.reasons;
+    const reason = first === undefined ? null : `${first.message}: ${first.details}`;
+    return {
+      what: `${file.file} was not loaded`,
+      count: formatBytes(file.sources?.[0]?.bytes ?? file.size ?? 0),
+      reason,
+    };
+  }
+  const what = `${nameOf(event)} ${outcomeOf(event).replaceAll('_', ' ')}`;
+  if (isRun(event)) {
+    const { item_count: items = 0, message = null } = event.data as RunData;
+    return { what, count: plural(items, 'item'), reason: message };
+  }
+  const job = event.data as JobData;
+  return { what, count: countOf(job), reason: reasonOf(job) };
+}
+
+function countOf({ type, counts, rejects, total_rows: rows = 0 }: JobData): string {
+  if (type === 'export' || counts === undefined) return plural(Number(rows), 'row');
+  return `${plural(counts.read, 'record')} read, ${plural(rejects?.count ?? 0, 'refused', 'refused')}`;
+}
+
+function reasonOf(job: JobData): string | null {
+  if (job.failure != null) return job.failure.message;
+  if (job.held != null) return job.held.reasons.map(({ message }) => message).join('; ');
+  const codes = Object.entries(job.rejects?.by_code ?? {}).slice(0, shownCodes);
+  if (codes.length > 0) return codes.map(([code, records]) => `${code} ${records}`).join(', ');
+  const [summary] = summaries(job).map(([, text]) => text);
+  return summary ?? job.warnings?.[0]?.message ?? null;
+}
+
+export function nameOf(event: EventBody): string {
+  if (isRun(event)) return `Schedule ${(event.data as RunData).schedule}`;
+  return (event.data as JobData).filename ?? event.type.split('.')[0] ?? '';
+}
+
+/** Returns the outcome in the event's type, such as `completed_with_rejects`. */
+export function outcomeOf({ type }: EventBody): string {
+  return type.split('.')[1] ?? '';
+}
+
+export function refusedFileOf({ type, data }: EventBody): RefusedFile | null {
+  return type === 'file.refused' ? (data as unknown as RefusedFile) : null;
+}
+
+export function isRun({ type }: EventBody): boolean {
+  return type.startsWith('schedule.');
+}
+
+export const shownJobs = 10;
+
+/** Returns links to the console page of the job or, for a run, to the pages of its jobs. */
+export function linksOf(event: EventBody): string[] {
+  const { items = [] } = event.data as RunData;
+  const jobs = isRun(event) ? items : [event.data as JobData];
+  return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
+}
+
+function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
+  if (jobId == null || links == null) return [];
+  return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
+}
+
+/** Replaces line ends and control characters by blanks, to protect terminals and mail programs. */
+export function oneLine(text: string): string {
+  return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
+}
+
+export function clip(text: string, most: number): string {
+  const clean = oneLine(text);
+  return clean.length > most ? `${clean.slice(0, most - 1).toWellFormed()}…` : clean;
+}
