@@ -192,7 +192,7 @@ export async function verifySession(context: SessionContext, cookie: string): Pr
     environment: { environmentId, name: row.name, appToken: row.app_token },
     scopes: keyScopes.filter((scope) => scope !== 'browser' && admission.scopes.includes(scope)),
     keyId,
-    session: { sessionId, holder, expiresAt: row.expires_at, isAdmin: admission.isAdmin },
+    session: { sessionId, holder, subject, expiresAt: row.expires_at, isAdmin: admission.isAdmin },
   };
 }
 

@@ -20,6 +20,8 @@ interface CallerSession {
   readonly sessionId: string;
   /** Way by which the session began. */
   readonly holder: string;
+  /** Person who signed in. `null` for a session that a key or a link began. */
+  readonly subject: string | null;
   readonly expiresAt: Date;
   /**
    * True for a caller who signed in with ADMIN_KEY or a link. Such a caller can see all

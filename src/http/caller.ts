@@ -58,7 +58,9 @@ export function callerOrigin(request: FastifyRequest): Origin {
 /** Returns the actor of a request, for reporting acts. */
 export function callerActor({ caller, ip }: FastifyRequest): Actor {
   if (caller === null) return { kind: 'anonymous', name: null, address: ip };
-  return { kind: 'api_key', name: caller.keyId, sessionId: caller.session?.sessionId ?? null, address: ip };
+  const { keyId: name, session } = caller;
+  const kind = (session?.subject ?? null) === null ? 'api_key' : 'person';
+  return { kind, name, sessionId: session?.sessionId ?? null, address: ip };
 }
 
 function hasScope(request: FastifyRequest, scope: Scope): boolean {

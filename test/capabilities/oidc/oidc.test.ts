@@ -89,6 +89,18 @@ test('a person gets the scopes that the definitions give to their groups, by env
   expect((await anna.api('GET', '/v1/keys')).status).toBe(403);
 });
 
+test('acts of a person have their name, and not the id of a key', async () => {
+  await grant(t, 'data', 'read', 'export');
+  const anna = visitor();
+  await anna.signIn('anna');
+  const asked = await anna.api<{ job_id: string }>('POST', '/api/v1/analytics/exports', { event_type: 'users' });
+  expect(asked.status).toBe(201);
+  const { rows } = await t.system.pool.query(
+    `select actor_kind, actor_name from audit_entries where action in ('session.started', 'export.requested') and actor_name = 'anna'`,
+  );
+  expect(rows).toEqual(Array(2).fill({ actor_kind: 'person', actor_name: 'anna' }));
+});
+
 test('a person without a group that has access gets no session, and learns why', async () => {
   const bob = visitor();
   expect(await bob.signIn('bob')).toBe(problem('access'));
