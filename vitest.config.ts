@@ -56,7 +56,7 @@ const waiting = { maxWorkers: isSlow() ? 2 : 5, sequence: { groupOrder: 1 } };
 /** Tests that measure times, memory or a small disk, so that nothing else may run beside them. */
 const timed = [
   'test/chaos/{hostile-http,killed-workers,whole-service}.test.ts',
-  'test/{unit/linear-scanners,contract/http/record-queue,capabilities/inspection/linear}.test.ts',
+  'test/{unit/linear-scanners,integration/budget,contract/http/record-queue,capabilities/inspection/linear}.test.ts',
 ];
 
 /** Tests of the queue and of the file store, which run again on Redis and on S3. */

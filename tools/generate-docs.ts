@@ -5,16 +5,16 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot } from '../src/base/package-root.ts';
 import { readConfig } from '../src/base/config.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { environmentFileSchema } from '../src/capabilities/configuration/files.ts';
 import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { OptionTable } from '../src/domain/option-table.ts';
 import { ExportOptions } from '../src/export/options.ts';
 import { runSchema } from '../src/http/run.ts';
-import { definitionsSection } from '../src/lookups/definitions-section.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
+import { definitionsSection } from '../src/lookups/definitions-section.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { capabilities } from '../src/registry.ts';
 import { apiPages } from './api-pages.ts';

@@ -1,10 +1,10 @@
 import { inputError } from '../base/errors.ts';
 import type { Environment } from '../domain/caller.ts';
-import { datasets, type ExportFile } from '../domain/export.ts';
-import { exportUrl, noRejects, rateOf, renderJobListItem, renderRun } from '../http/render.ts';
+import { exportUrl, rateOf, renderJobListItem } from '../http/render.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
+import { renderExportRun } from './render-run.ts';
 import { type Export, readExports } from './store.ts';
 
 /**
@@ -69,26 +69,6 @@ export function renderExport(
 
 function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
-}
-
-/** Facts of an export that its document needs. Its files may have expired. */
-type ExportFacts = Pick<Export, 'jobId' | 'type' | 'status' | 'written' | 'cursor' | 'failure'>;
-
-export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The ledger and the manifest list files in different orders, and the document in one.
-  const files = [...datasets, 'stream'].flatMap((dataset) =>
-    written.filter((file) => file.dataset === dataset),
-  );
-  const rowsOf = (dataset: ExportFile['dataset']) =>
-    files.reduce((sum, file) => sum + (file.dataset === dataset ? file.rows : 0), 0);
-  const counts = {
-    written: files.reduce((sum, { rows }) => sum + rows, 0),
-    users: rowsOf('users'),
-    companies: rowsOf('companies'),
-    events: rowsOf('events'),
-    stream: rowsOf('stream'),
-  };
-  return renderRun({ ...job, ...history, sources: [], files, counts, rejects: noRejects });
 }
 
 /** Returns the record for `/v1/background_jobs/{job_id}`. Its `links` lead to the files. */

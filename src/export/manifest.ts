@@ -18,7 +18,7 @@ import {
   toGivenRequest,
 } from '../domain/export.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
-import { renderExportRun } from './inspect-exports.ts';
+import { renderExportRun } from './render-run.ts';
 
 export const manifestName = 'manifest.json';
 

@@ -7,7 +7,7 @@ import { type Database, prepared } from '../postgres/database.ts';
  * result is known from the ledger.
  */
 
-/** How often events were removed in the load's environment. Counts removals, not events. */
+/** Number of removals of events, not of removed events, in the load's environment. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0

@@ -1,8 +1,8 @@
 import { lockEnvironment } from '../../access/environment-store.ts';
 import { type FieldChange, listFieldChanges } from '../../base/difference.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
-import { type ActContext, act } from '../../postgres/acts.ts';
 import type { ItemChange, PlanOptions, SectionPlan } from '../../cli/seam.ts';
+import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   deleteSchedule,

@@ -93,7 +93,9 @@ test('acts of a person have their name, and not the id of a key', async () => {
   await grant(t, 'data', 'read', 'export');
   const anna = visitor();
   await anna.signIn('anna');
-  const asked = await anna.api<{ job_id: string }>('POST', '/api/v1/analytics/exports', { event_type: 'users' });
+  const asked = await anna.api<{ job_id: string }>('POST', '/api/v1/analytics/exports', {
+    event_type: 'users',
+  });
   expect(asked.status).toBe(201);
   const { rows } = await t.system.pool.query(
     `select actor_kind, actor_name from audit_entries where action in ('session.started', 'export.requested') and actor_name = 'anna'`,

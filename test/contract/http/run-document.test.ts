@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { JobRecord } from '../../../src/http/job.ts';
 import type { ExportJob } from '../../../src/export/api.ts';
+import type { JobRecord } from '../../../src/http/job.ts';
 import { checkRun } from '../../support/oracles/run-document.ts';
 import { form, openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

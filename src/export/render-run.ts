@@ -1,0 +1,25 @@
+import { datasets, type ExportFile } from '../domain/export.ts';
+import { noRejects, renderRun } from '../http/render.ts';
+import type { JobHistory } from '../tasks/job-store.ts';
+import type { Export } from './store.ts';
+
+/** Facts of an export that its document needs. Its files may have expired. */
+type ExportFacts = Pick<Export, 'jobId' | 'type' | 'status' | 'written' | 'cursor' | 'failure'>;
+
+/** Returns the document of an export's run, for its job and its manifest. */
+export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
+  // The ledger and the manifest list files in different orders, and the document in one.
+  const files = [...datasets, 'stream'].flatMap((dataset) =>
+    written.filter((file) => file.dataset === dataset),
+  );
+  const rowsOf = (dataset: ExportFile['dataset']) =>
+    files.reduce((sum, file) => sum + (file.dataset === dataset ? file.rows : 0), 0);
+  const counts = {
+    written: files.reduce((sum, { rows }) => sum + rows, 0),
+    users: rowsOf('users'),
+    companies: rowsOf('companies'),
+    events: rowsOf('events'),
+    stream: rowsOf('stream'),
+  };
+  return renderRun({ ...job, ...history, sources: [], files, counts, rejects: noRejects });
+}
