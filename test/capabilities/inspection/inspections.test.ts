@@ -106,7 +106,7 @@ test.each([
     const completed = await detail(job.job_id);
     expect(completed).toMatchObject({
       status: 'completed',
-      sha256: body.sha256,
+      sources: [{ sha256: body.sha256 }],
       counts: { read: 3, rejected: 1 },
     });
   }

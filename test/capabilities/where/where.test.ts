@@ -148,9 +148,9 @@ test('text in YAML or JSON is the same condition, and the manifest asks for the 
   const where = { property: 'plan', equals: 'pro' };
   const job = await run({ where: 'property: plan   # of today\nequals: pro\n' });
   const url = job.manifest?.url ?? '';
-  const { request } = (await (await server.fetch(url, { key: null })).json()) as { request: object };
-  expect(request).toMatchObject({ where });
-  expect((await run(request)).rows).toBe(job.rows);
+  const { options } = (await (await server.fetch(url, { key: null })).json()) as { options: object };
+  expect(options).toMatchObject({ where });
+  expect((await run(options)).rows).toBe(job.rows);
   expect((await idsOf({ where: JSON.stringify(where) })).users).toEqual(['u1', 'u3']);
   const { body: detail } = await server.json(`/v1/background_jobs/${job.job_id}`);
   expect(detail).toMatchObject({ options: { where } });

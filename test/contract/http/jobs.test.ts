@@ -186,9 +186,40 @@ describe('one job', () => {
     const { status, body } = await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key });
     expect(status).toBe(200);
     expect(body).toEqual({
+      schema: 1,
       job_id: jobId,
       type: 'import',
       status: 'completed',
+      origin: { kind: 'api_key', name: expect.any(String) },
+      request_id: expect.any(String),
+      sources: [
+        {
+          filename: 'upload',
+          bytes: content.length,
+          rows: 4,
+          sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+        },
+      ],
+      files: [],
+      options: {
+        entity: 'users',
+        format: 'csv',
+        preset: null,
+        map: {},
+        dry_run: false,
+        plan: false,
+        max_errors: null,
+        max_changed: null,
+        max_removed_values: null,
+        guard: null,
+        file_of: null,
+      },
+      options_cut: false,
+      phases: ['accepted', 'started', 'merged', 'completed'].map((phase) => ({
+        phase,
+        at: expect.stringMatching(/Z$/),
+      })),
+      cursor: null,
       filename: 'upload',
       file_size: content.length,
       total_rows: 4,
@@ -222,7 +253,6 @@ describe('one job', () => {
       attempts: 1,
       rows_per_second: expect.any(Number),
       queue_position: null,
-      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       duplicate_of: null,
       mends: null,
       dry_run: false,
