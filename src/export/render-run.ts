@@ -1,12 +1,14 @@
 import { datasets, type ExportFile } from '../domain/export.ts';
-import { noRejects, renderRun } from '../http/render.ts';
+import { noRejects, type RunFacts, renderRun } from '../http/render.ts';
+import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { Export } from './store.ts';
 
-/** Facts of an export that its document needs. Its files may have expired. */
-type ExportFacts = Pick<Export, 'jobId' | 'type' | 'status' | 'written' | 'cursor' | 'failure'>;
+/** Facts of an export, or of work that exports, for its document. The files may have expired. */
+type ExportFacts = Pick<Export, 'written'> &
+  Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
-/** Returns the document of an export's run, for its job and its manifest. */
+/** Returns the document of an export, for its job and its manifest, or of work that exports. */
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
   // The ledger and the manifest list files in different orders, and the document in one.
   const files = [...datasets, 'stream'].flatMap((dataset) =>

@@ -71,7 +71,12 @@ export const rejectsByCode = (description: string, ...examples: object[]) =>
 export const rejectsFields = {
   count: count('Number of refused records.'),
   by_code: rejectsByCode('Refused records by code, most frequent first.', { missing_id: 1 }),
-  links: orNull(url('URL of the refused records. Null if there are none.', `${exampleJobUrl}/rejects`)),
+  links: orNull(
+    url(
+      'URL of the refused records. Null if there are none, or if several jobs have them.',
+      `${exampleJobUrl}/rejects`,
+    ),
+  ),
 };
 
 export const runFields = {

@@ -43,7 +43,7 @@ import {
   PLAN_SAMPLE_ROWS,
 } from './limits.ts';
 
-const tallyByKind = Type.Object(
+export const tallyByKind = Type.Object(
   Object.fromEntries(countedKinds.map((kind) => [kind, tally.ref])) as Record<CountedKind, typeof tally.ref>,
   {
     ...closed,

@@ -152,14 +152,13 @@ export async function readJobHistory(
   );
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
-  const options = named(row.options);
-  const shown = shorten(options) as JobHistory['options'];
+  const { options, optionsCut } = showOptions(named(row.options));
   return {
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
-    options: shown,
-    // Lists are truncated, and the request of an export may be too long to show.
-    optionsCut: row.options['request'] === null || JSON.stringify(shown) !== JSON.stringify(options),
+    options,
+    // The request of an export may be too long to show.
+    optionsCut: optionsCut || row.options['request'] === null,
     phases: reached,
   };
 }
@@ -222,6 +221,12 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
 function named({ source, request, ...rest }: HistoryRow['options']): object {
   if (source !== undefined) return { ...rest, ...toGivenSource(source as SourceOptions) };
   return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };
+}
+
+/** Truncates the lists of options for display. */
+export function showOptions(options: object): Pick<JobHistory, 'options' | 'optionsCut'> {
+  const shown = shorten(options) as JobHistory['options'];
+  return { options: shown, optionsCut: JSON.stringify(shown) !== JSON.stringify(options) };
 }
 
 function shorten(value: unknown): unknown {
