@@ -23,12 +23,9 @@ export interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
   readonly size?: number;
 }
 
-export interface RunData {
+export interface RunData extends Partial<Pick<Run, 'phases' | 'failure' | 'counts'>> {
   readonly schedule?: string;
   readonly due_at?: string;
-  readonly ended_at?: string | null;
-  readonly error_code?: string | null;
-  readonly message?: string | null;
   readonly range_from?: string | null;
   readonly range_to?: string | null;
   readonly delivered_to?: string | null;
@@ -75,8 +72,8 @@ function textsOf(event: EventBody): Omit<Brief, 'link'> {
   }
   const what = `${nameOf(event)} ${outcomeOf(event).replaceAll('_', ' ')}`;
   if (isRun(event)) {
-    const { item_count: items = 0, message = null } = event.data as RunData;
-    return { what, count: plural(items, 'item'), reason: message };
+    const { item_count: items = 0, failure } = event.data as RunData;
+    return { what, count: plural(items, 'item'), reason: failure?.message ?? null };
   }
   const job = event.data as JobData;
   return { what, count: countOf(job), reason: reasonOf(job) };

@@ -222,8 +222,7 @@ function titleOf(event: EventBody): string {
   const job = event.data as JobData;
   const name = nameOf(event);
   const refused = job.rejects?.count ?? 0;
-  const why = isRun(event) ? (event.data as RunData).message : job.failure?.message;
-  const reason = why ?? (refused > 0 ? `${plural(refused, 'record')} refused` : null);
+  const reason = job.failure?.message ?? (refused > 0 ? `${plural(refused, 'record')} refused` : null);
   const [ended = ''] = outcome.split('_');
   return `${name} ${reason === null ? outcome.replaceAll('_', ' ') : `${ended}: ${reason}`}`;
 }
@@ -263,16 +262,18 @@ function describeJob(data: JobData): string[] {
 }
 
 function describeRun(data: RunData): string[] {
-  const facts = [`Schedule: ${data.schedule}`, `Due: ${data.due_at}`, `Ended: ${data.ended_at}`];
-  if (data.message != null) facts.push(`Reason: ${data.message} [${data.error_code}]`);
+  const { phases = [], failure, counts } = data;
+  const facts = [`Schedule: ${data.schedule}`, `Due: ${data.due_at}`, `Ended: ${phases.at(-1)?.at}`];
+  if (failure != null) facts.push(`Reason: ${failure.message} [${failure.error_code}]`);
   if (data.range_to != null) facts.push(`Range: ${data.range_from ?? 'the beginning'} to ${data.range_to}`);
   if (data.delivered_to != null) facts.push(`Copied to: ${data.delivered_to}`);
+  if (counts !== undefined && 'written' in counts) facts.push(`Rows: ${count.format(counts.written)}`);
   const jobs = data.item_count ?? 0;
   return jobs > shownJobs ? [...facts, `Items: ${jobs}, of which the first are below`] : facts;
 }
 
 function describeCounts(data: JobData): string[] {
-  if (data.type === 'export') return [];
+  if (!('read' in (data.counts ?? {}))) return [];
   const counts = Object.entries(data.counts ?? {});
   const kinds = Object.entries(data.counts_by_kind ?? {}).filter(([, { read = 0 }]) => read > 0);
   const reasons = Object.entries(data.rejects?.by_code ?? {}).slice(0, shownCodes);

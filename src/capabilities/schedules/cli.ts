@@ -11,11 +11,11 @@ import { formatTime, printDone, printList, printRecord, type Terminal } from '..
 import type { Database } from '../../postgres/database.ts';
 import { countLiveWorkers } from '../../tasks/worker-store.ts';
 import { confinementOf } from './confinement.ts';
-import { renderRun } from './end-run.ts';
 import { readSchedulesFile } from './file.ts';
 import { renderSchedules } from './inspect.ts';
 import { applySchedules, pauseSchedule, readSchedules, removeSchedule } from './keep.ts';
-import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
+import { renderScheduleRun } from './render-run.ts';
+import { readRuns, type ScheduleRun } from './run-store.ts';
 import { askForRun } from './start.ts';
 
 const apply = defineCommand({
@@ -118,7 +118,7 @@ schedule; 130 stopped while waiting: the run goes on.`,
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
   ],
   inEnvironment: async (call) => {
-    const { argument: name, flags, terminal, system, environmentId } = call;
+    const { argument: name, flags, terminal, system, environmentId, baseUrl } = call;
     const { db } = system;
     const { signal } = listenForStop();
     const dueAt = readDue(flags.due);
@@ -126,8 +126,7 @@ schedule; 130 stopped while waiting: the run goes on.`,
     if (outcome === 'known') terminal.inform('There is a run of that time already.');
     const key = { environmentId, name, dueAt };
     const latest = flags.wait ? await followRun(db, key, terminal, signal) : await findRun(db, key);
-    const items = await readRunItems(db, latest.runId);
-    printRecord(call, renderRun(latest, items));
+    printRecord(call, await renderScheduleRun(db, latest, baseUrl));
     if (!flags.wait && (await countLiveWorkers(db)) === 0) {
       terminal.inform('No worker runs; the run waits for one.');
     }
@@ -243,21 +242,23 @@ const history = defineCommand({
     'Lists runs of schedules, the latest due time first, also of deleted schedules while one has not ended.',
   argument: optional('[name]', 'only of this schedule'),
   options: { env: text('--env <name>', 'only of this environment'), limit: limitOption(20) },
-  json: 'print JSON, with the jobs of each run',
+  json: 'print JSON, the document of each run',
   examples: [
     'sluice schedules history',
     "sluice schedules history nightly --limit 1 --json | jq '.[0].items[].job_id'",
   ],
   inSession: async (call) => {
-    const { argument: name, flags, system } = call;
+    const { argument: name, flags, system, baseUrl } = call;
     const { db } = system;
     const environment = flags.env === undefined ? null : await requireEnvironment(call.system, flags.env);
     const filter = { environmentId: environment?.environmentId, name };
     const runs = await readRuns(db, filter, flags.limit);
-    const rows = await Promise.all(
-      runs.map(async (run) => renderRun(run, await readRunItems(db, run.runId))),
-    );
-    printList(call, rows, {
+    const rows = runs.map(async (run) => {
+      const document = await renderScheduleRun(db, run, baseUrl);
+      if (call.json) return document;
+      return { ...document, ended_at: run.endedAt?.toISOString() ?? null, message: run.reason };
+    });
+    printList(call, await Promise.all(rows), {
       columns: [
         'schedule',
         'environment',

@@ -1,16 +1,15 @@
 import { nextOf, walkPages } from '../../base/pages.ts';
 import { summaries } from '../../base/wording.ts';
 import { addressesFor } from '../../domain/job.ts';
-import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
+import { endedStatuses } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { readExports } from '../../export/store.ts';
-import { exportUrl, loadUrl, render } from '../../http/render.ts';
 import { readLoads, readShown } from '../../load/read-store.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { deleteTasks } from '../../tasks/store.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
-import { MAX_TOLD_ITEMS } from './api.ts';
 import type { ScheduleContext } from './context.ts';
+import { renderScheduleRun } from './render-run.ts';
 import {
   endRun,
   type RunEnd,
@@ -152,59 +151,6 @@ async function recordRunEnd(
     environmentId: run.environmentId,
     jobId: null,
     emails: addressesFor((run.definition as RunDefinition).notify ?? null, outcome),
-    describe: async () => describeRun(db, run, await readRunItems(db, runId), baseUrl),
+    describe: () => renderScheduleRun(db, run, baseUrl),
   });
-}
-
-async function describeRun(
-  db: Database,
-  run: ScheduleRun,
-  items: readonly RunItem[],
-  baseUrl: string,
-): Promise<object> {
-  const isLoad = (run.definition as RunDefinition).load !== undefined;
-  const linkOf = isLoad ? loadUrl : exportUrl;
-  const rendered = renderRun(run, items.slice(0, MAX_TOLD_ITEMS));
-  return {
-    ...rendered,
-    item_count: items.length,
-    items: rendered.items.map((item) => ({
-      ...item,
-      links: item.job_id === null ? null : linkOf(baseUrl, item.job_id),
-    })),
-    ...(isLoad ? await countTogether(db, run.environmentId, items) : { counts: null, counts_by_kind: null }),
-  };
-}
-
-/** Adds up the counts of the run's loads, except loads of bytes that had already been loaded. */
-async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
-  const jobIds = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
-  const loads = await readLoads({ db }, environmentId, jobIds);
-  return {
-    counts: toTally(loads.reduce((total, { tally }) => addOutcomes(total, tally), noOutcomes)),
-    counts_by_kind: sumByKind(loads.map(({ tallyByKind }) => tallyByKind)),
-  };
-}
-
-export function renderRun(
-  { runId: _, environmentId: __, definition: ___, ...run }: ScheduleRun,
-  items: readonly RunItem[],
-) {
-  const { name, environment, dueAt, status, code, reason, ...rest } = run;
-  return {
-    schedule: name,
-    environment,
-    due_at: dueAt.toISOString(),
-    status,
-    ...render(rest),
-    error_code: code,
-    message: reason,
-    items: items.map(({ item, jobId, isNew, error }) => ({
-      item,
-      job_id: jobId,
-      is_new: isNew,
-      error_code: error?.code ?? null,
-      message: error?.message ?? null,
-    })),
-  };
 }

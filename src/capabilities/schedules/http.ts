@@ -16,7 +16,7 @@ import type { Database } from '../../postgres/database.ts';
 import { scheduleItem, scheduleList, scheduleRun } from './api.ts';
 import { confinementOf } from './confinement.ts';
 import { readSchedule } from './file.ts';
-import { renderSchedules, renderWholeRun } from './inspect.ts';
+import { renderSchedules } from './inspect.ts';
 import {
   keepSchedule,
   noSchedule,
@@ -25,6 +25,7 @@ import {
   removeSchedule,
   requireSchedule,
 } from './keep.ts';
+import { renderScheduleRun } from './render-run.ts';
 import { readRuns } from './run-store.ts';
 import { listSchedules } from './schedule-store.ts';
 import { type JobOptions, publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
@@ -210,18 +211,18 @@ const listRuns = route({
   operationId: 'listScheduleRuns',
   summary: 'List the runs of a schedule',
   description:
-    'Lists the latest runs, latest due time first, with their jobs. Runs of a deleted schedule are found while one has not ended.',
+    'Lists the documents of the latest runs, latest due time first. Runs of a deleted schedule are found while one has not ended.',
   access: 'read',
   config: pageBytes,
   params,
   query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of runs.') }),
   answer: { description: 'The runs.', schema: Type.Array(scheduleRun.ref) },
-  handle: async ({ system: { reader }, params: { schedule: name }, query, environment }) => {
+  handle: async ({ system: { reader }, params: { schedule: name }, query, environment, base }) => {
     const which = { environmentId: environment, name };
     const runs = await readRuns(reader.db, which, query.limit ?? DEFAULT_PAGE_SIZE);
     if (runs.length === 0) await requireSchedule(reader.db, environment, name);
-    const rendered: Awaited<ReturnType<typeof renderWholeRun>>[] = [];
-    for (const run of runs) rendered.push(await renderWholeRun(reader.db, run));
+    const rendered: Awaited<ReturnType<typeof renderScheduleRun>>[] = [];
+    for (const run of runs) rendered.push(await renderScheduleRun(reader.db, run, base()));
     return rendered;
   },
 });
@@ -250,7 +251,7 @@ const run = route({
     },
   },
   answer: { status: 202, description: 'The run.', schema: scheduleRun.ref },
-  handle: async ({ system, request, params: { schedule: name }, environment, body }) => {
+  handle: async ({ system, request, params: { schedule: name }, environment, body, base }) => {
     const { db } = system;
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
@@ -259,7 +260,7 @@ const run = route({
     await askForRun(system, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);
     if (run === undefined) throw noSchedule(name);
-    return renderWholeRun(db, run);
+    return renderScheduleRun(db, run, base());
   },
 });
 

@@ -1,9 +1,9 @@
 import pLimit from 'p-limit';
 import type { Database } from '../../postgres/database.ts';
-import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from './api.ts';
+import { NEXT_DUE_TIMES, SHOWN_RUNS } from './api.ts';
 import { nextDueTimes } from './due-times.ts';
-import { renderRun } from './end-run.ts';
-import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
+import { renderShortRun } from './render-run.ts';
+import { readRuns, type ScheduleRun } from './run-store.ts';
 import type { LoadDefinition, Schedule, ScheduleDefinition } from './schema.ts';
 
 const runsAtATime = 4;
@@ -58,18 +58,4 @@ function describeSource(load: LoadDefinition): string {
 function describeExport({ range, to_dir }: ScheduleDefinition['export'] = {}): string {
   const what = range === undefined ? 'export' : `export of ${range.replaceAll('_', ' ')}`;
   return to_dir === undefined ? what : `${what} to ${to_dir}`;
-}
-
-function renderShortRun(run: ScheduleRun) {
-  const { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error } = renderRun(
-    run,
-    [],
-  );
-  return { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error };
-}
-
-/** Renders a run with its first MAX_TOLD_ITEMS items. */
-export async function renderWholeRun(db: Database, run: ScheduleRun) {
-  const items = await readRunItems(db, run.runId);
-  return { ...renderRun(run, items.slice(0, MAX_TOLD_ITEMS)), item_count: items.length };
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { MAX_COUNTED_REJECTS } from '../../base/limits.ts';
 import type { Notify } from '../../domain/job.ts';
 import { endedStatuses } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
@@ -286,6 +287,7 @@ function selectRuns(db: Database) {
     )
     .select(camel('run_id', 'schedule_runs.environment_id', 'due_at', 'cause', 'missed', 'started_at'))
     .select(camel('ended_at', 'attempts', 'range_from', 'range_to', 'delivered_to', 'definition'))
+    .select(['schedule_runs.created_at as createdAt', 'held.job_id as heldJob'])
     .select(['environments.name as environment', 'schedule_name as name', 'reason_code as code'])
     .select([
       sql<RunStatus>`case
@@ -351,6 +353,30 @@ export async function readRunItems(db: Database, runId: number): Promise<RunItem
     ...item,
     error: toFailure(errorCode, errorMessage),
   }));
+}
+
+/**
+ * Counts the rejects of loads by code, up to MAX_COUNTED_REJECTS. The most frequent code comes
+ * first.
+ */
+export async function countRejectsOfJobs(
+  db: Database,
+  environmentId: number,
+  jobIds: readonly string[],
+): Promise<Record<string, number>> {
+  if (jobIds.length === 0) return {};
+  const rows = await rowsOf<{ code: string; count: number }>(prepared(db))`
+    select error_code as code, count(*) as count
+    from (
+      select r.error_code
+      from loads l
+      join load_rejects r using (load_id)
+      where l.environment_id = ${environmentId} and l.job_id = any (${[...jobIds]}::uuid[])
+      limit ${MAX_COUNTED_REJECTS}
+    ) refused
+    group by 1
+    order by 2 desc, 1`;
+  return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
 
 /** Deletes refused items, because the next attempt may be able to accept them. */

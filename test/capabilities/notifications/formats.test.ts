@@ -154,7 +154,7 @@ const events: readonly (readonly [string, object, string | null, string | null])
   ],
   [
     'schedule.failed',
-    { schedule: 'n', item_count: 1, message: 'no answer', items: [] },
+    { schedule: 'n', item_count: 1, failure: { error_code: 'x', message: 'no answer' }, items: [] },
     '1 item',
     'no answer',
   ],

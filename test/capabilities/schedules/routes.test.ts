@@ -238,7 +238,9 @@ test('a requested run is made once, and a failed one is repeated for its due tim
   await t.system.pool.query(
     `update schedule_runs set status = 'failed', ended_at = now(), reason_code = 'x', reason = 'broken'`,
   );
-  expect((await show('nightly')).runs).toMatchObject([{ due_at, status: 'failed', message: 'broken' }]);
+  expect((await show('nightly')).runs).toMatchObject([
+    { due_at, status: 'failed', failure: { error_code: 'x', message: 'broken' } },
+  ]);
   expect((await ask()).body.status).toBe('queued');
   const history = await server.json<object[]>(runs);
   expect(history.body).toMatchObject([{ due_at, status: 'queued', items: [], item_count: 0 }]);

@@ -106,12 +106,15 @@ const tones: Readonly<Record<ShortRun['status'], Tone>> = {
   failed: 'bad',
 };
 
-function toneOf({ status, last_error }: ShortRun): Tone {
+type RunState = Pick<ShortRun, 'status' | 'failure' | 'held_job' | 'last_error'>;
+
+function toneOf({ status, last_error }: RunState): Tone {
   return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
 
-function whyOf({ message, last_error }: ShortRun): string | null {
-  const why = message ?? last_error;
+function whyOf({ failure, held_job, last_error }: RunState): string | null {
+  const held = held_job === null ? null : `job ${held_job} waits for a person`;
+  const why = failure?.message ?? held ?? last_error;
   return why === null ? null : visibleText(why);
 }
 
@@ -226,12 +229,7 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): reado
     ['State', (run) => <Badge tone={toneOf(run)}>{run.status.replaceAll('_', ' ')}</Badge>],
     ['By', ({ cause }) => cause.replaceAll('_', ' '), 'minor'],
     ['Jobs and reasons', jobsOf],
-    [
-      'Took',
-      ({ started_at: start, ended_at: end }) =>
-        formatMs(start === null || end === null ? null : Date.parse(end) - Date.parse(start)),
-      'num minor',
-    ],
+    ['Took', (run) => formatMs(tookMs(run)), 'num minor'],
     [
       'Action',
       (run) =>
@@ -242,6 +240,13 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): reado
         ) : null,
     ],
   ];
+}
+
+/** Returns the time from start to end. `null` if the run did not start or has not ended. */
+function tookMs({ status, phases }: ScheduleRun): number | null {
+  const start = phases.find(({ phase }) => phase === 'started');
+  const end = phases.find(({ phase }) => phase === status);
+  return start === undefined || end === undefined ? null : Date.parse(end.at) - Date.parse(start.at);
 }
 
 function jobsOf(of: ScheduleRun): VNode {
@@ -255,7 +260,7 @@ function jobsOf(of: ScheduleRun): VNode {
           {job_id === null ? visibleText(item) : <a href={jobHref(job_id)}>{visibleText(item)}</a>}
           <span class="faint">
             {is_new || job_id === null ? '' : ' loaded before'}
-            {message === null || message === of.message ? '' : ` ${visibleText(message)}`}
+            {message === null || message === of.failure?.message ? '' : ` ${visibleText(message)}`}
           </span>
         </li>
       ))}

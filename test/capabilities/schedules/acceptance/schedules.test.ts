@@ -57,7 +57,7 @@ test('`sluice schedules` lists, runs, repeats and logs a schedule', async () => 
   expect(failedRun.code).toBe(1);
   expect(JSON.parse(failedRun.stdout)).toMatchObject({
     status: 'failed',
-    error_code: 'unrecognised_columns',
+    failure: { error_code: 'unrecognised_columns' },
   });
   await writeFile(join(dataDir, 'default/drop/a.csv'), 'user_id,name\na,Ada\n');
   const repeatedRun = await sluice('run', 'drop', '--wait', '--json', ...due);
@@ -65,6 +65,7 @@ test('`sluice schedules` lists, runs, repeats and logs a schedule', async () => 
   expect(JSON.parse(repeatedRun.stdout)).toMatchObject({
     status: 'completed',
     attempts: 2,
+    counts: { read: 1, inserted: 1 },
     items: [{ is_new: true }],
   });
   const listing = await sluice('list', '--json');

@@ -1,0 +1,161 @@
+import { addOutcomes, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
+import { renderExportRun } from '../../export/render-run.ts';
+import { readExports } from '../../export/store.ts';
+import { exportUrl, loadUrl, renderRun } from '../../http/render.ts';
+import { readLoads } from '../../load/read-store.ts';
+import type { Database } from '../../postgres/database.ts';
+import { type JobHistory, showOptions } from '../../tasks/job-store.ts';
+import { MAX_TOLD_ITEMS } from './api.ts';
+import { countRejectsOfJobs, type RunItem, readRunItems, type ScheduleRun } from './run-store.ts';
+import { type RunDefinition, sourceKinds } from './schema.ts';
+
+/**
+ * Renders the document of a run, with its first MAX_TOLD_ITEMS items. Its files, counts and rejects
+ * are those of the jobs that it created, not those of earlier jobs that had loaded the same bytes.
+ */
+export async function renderScheduleRun(db: Database, run: ScheduleRun, baseUrl: string) {
+  const items = await readRunItems(db, run.runId);
+  const isLoad = (run.definition as RunDefinition).load !== undefined;
+  const linkOf = isLoad ? loadUrl : exportUrl;
+  const { document, countsByKind, statuses } = await (isLoad ? ofLoads : ofExports)(db, run, items, baseUrl);
+  return {
+    ...document,
+    type: 'schedule' as const,
+    status: run.status,
+    schedule: run.name,
+    environment: run.environment,
+    due_at: run.dueAt.toISOString(),
+    cause: run.cause,
+    missed: run.missed,
+    held_job: run.heldJob,
+    last_error: run.lastError,
+    attempts: run.attempts,
+    counts_by_kind: countsByKind,
+    range_from: run.rangeFrom?.toISOString() ?? null,
+    range_to: run.rangeTo?.toISOString() ?? null,
+    delivered_to: run.deliveredTo,
+    items: items.slice(0, MAX_TOLD_ITEMS).map(({ item, jobId, isNew, error }) => ({
+      item,
+      job_id: jobId,
+      status: statuses.get(jobId) ?? null,
+      is_new: isNew,
+      error_code: error?.code ?? null,
+      message: error?.message ?? null,
+      links: jobId === null ? null : linkOf(baseUrl, jobId),
+    })),
+    item_count: items.length,
+  };
+}
+
+/** Renders a run as the list of schedules shows it. */
+export function renderShortRun(run: ScheduleRun) {
+  const failure = failureOf(run);
+  return {
+    due_at: run.dueAt.toISOString(),
+    status: run.status,
+    cause: run.cause,
+    missed: run.missed,
+    started_at: run.startedAt?.toISOString() ?? null,
+    ended_at: run.endedAt?.toISOString() ?? null,
+    failure: failure && { error_code: failure.code, message: failure.message },
+    held_job: run.heldJob,
+    last_error: run.lastError,
+  };
+}
+
+async function ofLoads(db: Database, run: ScheduleRun, items: readonly RunItem[], baseUrl: string) {
+  const { environmentId } = run;
+  const loads = inOrder(items, await readLoads({ db }, environmentId, jobIdsOf(items)));
+  const created = loads.filter(({ item }) => item.isNew).map(({ job }) => job);
+  const counts = toTally(created.reduce((total, { tally }) => addOutcomes(total, tally), noOutcomes));
+  const refused = created
+    .filter(({ tally }) => tally.rejected > 0)
+    .map(({ jobId, tally: { rejected } }) => ({
+      job_id: jobId,
+      count: rejected,
+      links: `${loadUrl(baseUrl, jobId)}/rejects`,
+    }));
+  const refusedIds = refused.map(({ job_id }) => job_id);
+  const [first, ...others] = refused;
+  const rejects = {
+    count: counts.rejected,
+    by_code: await countRejectsOfJobs(db, environmentId, refusedIds),
+    links: others.length > 0 ? null : (first?.links ?? null),
+    jobs: refused.slice(0, MAX_TOLD_ITEMS),
+  };
+  const sources = created.slice(0, MAX_TOLD_ITEMS).map(({ filename, fileSize, totalRows, sha256 }) => {
+    return { filename, bytes: fileSize, rows: totalRows, sha256 };
+  });
+  const facts = { ...factsOf(run), ...historyOf(run) };
+  return {
+    document: { ...renderRun({ ...facts, sources, files: [], counts, rejects, cursor: null }), rejects },
+    countsByKind: sumByKind(created.map(({ tallyByKind }) => tallyByKind)),
+    statuses: statusesOf(loads),
+  };
+}
+
+async function ofExports(db: Database, run: ScheduleRun, items: readonly RunItem[]) {
+  const exports = inOrder(items, await readExports(db, run.environmentId, jobIdsOf(items)));
+  const written = exports.flatMap(({ job }) => job.written);
+  const cursor = exports.at(-1)?.job.cursor ?? null;
+  const document = renderExportRun({ ...factsOf(run), written, cursor }, historyOf(run));
+  return {
+    document: { ...document, rejects: { ...document.rejects, jobs: [] } },
+    countsByKind: null,
+    statuses: statusesOf(exports),
+  };
+}
+
+function factsOf(run: ScheduleRun) {
+  return { jobId: null, type: 'schedule', status: run.status, failure: failureOf(run) };
+}
+
+/** Returns why a run failed or was skipped, or `null`. */
+function failureOf({ code, reason }: ScheduleRun) {
+  return code === null ? null : { code, message: reason ?? code };
+}
+
+function historyOf({ name, definition, status, createdAt, startedAt, endedAt }: ScheduleRun): JobHistory {
+  return {
+    requestId: null,
+    origin: { kind: 'schedule', name },
+    ...optionsOf(definition as RunDefinition),
+    phases: [
+      { phase: 'accepted', at: createdAt },
+      ...(startedAt === null ? [] : [{ phase: 'started', at: startedAt }]),
+      ...(endedAt === null ? [] : [{ phase: status, at: endedAt }]),
+    ],
+  };
+}
+
+/** Members of a definition that may contain secrets or addresses. */
+const unshown: readonly string[] = [...sourceKinds, 'emails'];
+
+function optionsOf({ load, export: exported }: RunDefinition) {
+  const members = Object.entries(load ?? exported ?? {});
+  return showOptions(Object.fromEntries(members.filter(([name]) => !unshown.includes(name))));
+}
+
+interface ItemJob<T> {
+  readonly item: RunItem;
+  readonly job: T;
+}
+
+function inOrder<T extends { readonly jobId: string }>(
+  items: readonly RunItem[],
+  jobs: readonly T[],
+): readonly ItemJob<T>[] {
+  const byId = new Map(jobs.map((job) => [job.jobId, job]));
+  return items.flatMap((item) => {
+    const job = byId.get(item.jobId ?? '');
+    return job === undefined ? [] : [{ item, job }];
+  });
+}
+
+function statusesOf(jobs: readonly ItemJob<{ readonly jobId: string; readonly status: string }>[]) {
+  return new Map<string | null, string>(jobs.map(({ job }) => [job.jobId, job.status]));
+}
+
+function jobIdsOf(items: readonly RunItem[]): string[] {
+  return items.flatMap(({ jobId }) => jobId ?? []);
+}
