@@ -83,14 +83,15 @@ const show = defineCommand({
         ? await followJob(system, current, followed, { terminal, quiet: json })
         : current;
       const record = await renderJobDetail(system, environmentId, job, baseUrl);
-      printRecord(invocation, json ? record : withoutAbsentKinds(record));
+      printRecord(invocation, json ? record : forPeople(record));
       if (flags.watch) process.exitCode = exitCodeOf(job);
     });
   },
 });
 
-/** Omits kinds without records, which would fill the screen with zeros. */
-function withoutAbsentKinds(record: object): object {
+/** Omits the version of the schema, and kinds without records, which would be lines of zeros. */
+function forPeople(job: object): object {
+  const { schema: _, ...record } = job as { readonly schema?: number };
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
   return { ...record, counts_by_kind: Object.fromEntries(kinds.filter(([, { read }]) => read > 0)) };

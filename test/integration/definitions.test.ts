@@ -74,8 +74,12 @@ describe('applying definitions', () => {
     });
     const applied = await apply(t, tenant, { segments: [segmentItem('b'), changed, segmentItem('c')] });
     expect(counts(applied)).toEqual({ segments: [0, 1, 0, 2] });
-    expect(applied.changes.segments.changed).toEqual([
-      { item: changed, fields: ['title', 'usage', 'category', 'is_hidden', 'status', 'definition'] },
+    expect(applied.changes.segments.changed).toMatchObject([
+      {
+        before: { title: 'Segment a' },
+        item: changed,
+        fields: ['title', 'usage', 'category', 'is_hidden', 'status', 'definition'],
+      },
     ]);
     const after = (await stored(tenant)).segments;
     expect(ids(after)).toEqual(ids(segments));
