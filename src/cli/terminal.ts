@@ -140,7 +140,8 @@ export function printRecord({ terminal, json }: Output, record: object): void {
     terminal.json(record);
     return;
   }
-  const filled = Object.entries(record).filter(([, value]) => !isEmpty(value));
+  // The version of the schema is for programs.
+  const filled = Object.entries(record).filter(([name, value]) => name !== 'schema' && !isEmpty(value));
   printFields(
     terminal,
     Object.fromEntries(

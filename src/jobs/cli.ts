@@ -83,15 +83,14 @@ const show = defineCommand({
         ? await followJob(system, current, followed, { terminal, quiet: json })
         : current;
       const record = await renderJobDetail(system, environmentId, job, baseUrl);
-      printRecord(invocation, json ? record : forPeople(record));
+      printRecord(invocation, json ? record : withoutAbsentKinds(record));
       if (flags.watch) process.exitCode = exitCodeOf(job);
     });
   },
 });
 
-/** Omits the version of the schema, and kinds without records, which would be lines of zeros. */
-function forPeople(job: object): object {
-  const { schema: _, ...record } = job as { readonly schema?: number };
+/** Omits kinds without records, which would be lines of zeros. */
+function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
   return { ...record, counts_by_kind: Object.fromEntries(kinds.filter(([, { read }]) => read > 0)) };
