@@ -3,8 +3,8 @@ import type { Configuration, CustomFetch } from 'openid-client';
 import type { Config } from '../../base/config.ts';
 import { sendRequest } from '../../base/http-client.ts';
 import type { Claims } from './access.ts';
-import type { ProblemCode } from './api.ts';
 import type { Attempt } from './attempt.ts';
+import type { ProblemCode } from './problems.ts';
 import { isLoopback, type OidcSettings } from './settings.ts';
 import type { Tokens } from './tokens.ts';
 

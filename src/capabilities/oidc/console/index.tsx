@@ -6,7 +6,8 @@ import { useAction, useApi } from '../../../console/client/lib/data.ts';
 import type { Part } from '../../../console/client/part.ts';
 import { Button } from '../../../console/client/ui/controls.tsx';
 import { Notice, Problems } from '../../../console/client/ui/page.tsx';
-import { type Provider, problems, type SignInStep } from '../api.ts';
+import type { Provider, SignInStep } from '../api.ts';
+import { problems } from '../problems.ts';
 
 /** Why the last sign-in failed. The address has a word for it, which is removed at once. */
 const problem = signal<string | null>(null);
