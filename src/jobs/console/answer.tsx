@@ -66,8 +66,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
       </Notice>
     );
   const isPlan = job.dry_run === true && isLoad(job);
-  const waiting = (job.counts?.['rejected'] ?? 0) - (job.rejects?.loaded_since.count ?? 0);
-  const needsNobody = waiting <= 0 || !isLoad(job);
+  const needsNobody = !isLoad(job) || waitingRejects(job) <= 0;
   return (
     <Notice look={needsNobody || isPlan ? 'good' : 'warn'}>
       <p class="outcome">
@@ -140,6 +139,11 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
       ))}
     </Notice>
   );
+}
+
+/** Returns the number of rejects of a load that no later load has corrected. */
+function waitingRejects({ counts, rejects }: JobDetail): number {
+  return (counts?.['rejected'] ?? 0) - (rejects?.loaded_since.count ?? 0);
 }
 
 function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job: JobDetail }): VNode | null {
