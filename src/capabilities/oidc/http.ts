@@ -20,7 +20,7 @@ import { object } from '../../http/schema.ts';
 import { claimsOf, clientOf, environmentsOf } from './admit.ts';
 import { providerRecord, signInStep } from './api.ts';
 import { ATTEMPT_MS, beginAttempt, isEqual, readAttempt } from './attempt.ts';
-import { problems } from './problems.ts';
+import { problems } from './problems-api.ts';
 import { authorizationUrl, endSessionUrl, exchangeCode, type Identity, ProviderProblem } from './provider.ts';
 import { type OidcSettings, readSettings } from './settings.ts';
 import { findSession, insertSession, listGrants, spendState } from './store.ts';

@@ -4,7 +4,7 @@ import type { Config } from '../../base/config.ts';
 import { sendRequest } from '../../base/http-client.ts';
 import type { Claims } from './access.ts';
 import type { Attempt } from './attempt.ts';
-import type { ProblemCode } from './problems.ts';
+import type { ProblemCode } from './problems-api.ts';
 import { isLoopback, type OidcSettings } from './settings.ts';
 import type { Tokens } from './tokens.ts';
 

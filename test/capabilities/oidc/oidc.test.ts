@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { createSignInLink } from '../../../src/access/console-session.ts';
 import { access } from '../../../src/capabilities/oidc/access.ts';
-import type { problems } from '../../../src/capabilities/oidc/problems.ts';
+import type { problems } from '../../../src/capabilities/oidc/problems-api.ts';
 import { settingsProblem } from '../../../src/capabilities/oidc/settings.ts';
 import { apply } from '../../support/servers/definitions.ts';
 import { type ErrorBody, serve } from '../../support/servers/http.ts';

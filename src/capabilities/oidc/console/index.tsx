@@ -7,7 +7,7 @@ import type { Part } from '../../../console/client/part.ts';
 import { Button } from '../../../console/client/ui/controls.tsx';
 import { Notice, Problems } from '../../../console/client/ui/page.tsx';
 import type { Provider, SignInStep } from '../api.ts';
-import { problems } from '../problems.ts';
+import { problems } from '../problems-api.ts';
 
 /** Why the last sign-in failed. The address has a word for it, which is removed at once. */
 const problem = signal<string | null>(null);
