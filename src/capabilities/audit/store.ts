@@ -43,7 +43,9 @@ export async function insertEntries(db: Database, entries: readonly NewEntry[]):
     )
     on conflict (hour, action, environment_id, actor_kind, actor_name, session_id, address, thing, details)
       where hour is not null
-    do update set count = e.count + excluded.count, last_at = greatest(e.last_at, excluded.last_at)`.execute(db);
+    do update set count = e.count + excluded.count, last_at = greatest(e.last_at, excluded.last_at)`.execute(
+    db,
+  );
 }
 
 export interface EntryFilter {

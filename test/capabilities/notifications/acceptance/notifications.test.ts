@@ -51,5 +51,7 @@ test('`sluice notifications` adds, tests, replays and lists a webhook', async ()
     stdout: 'Not delivered: HTTP 410: gone\n',
   });
   const { stdout } = await notifications('list');
-  expect(stdout).toMatch(/^[0-9a-f-]{36} +http:\S+ +standard +completed +load +its receiver answered 410 Gone$/m);
+  expect(stdout).toMatch(
+    /^[0-9a-f-]{36} +http:\S+ +standard +completed +load +its receiver answered 410 Gone$/m,
+  );
 });
