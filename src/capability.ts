@@ -12,7 +12,7 @@ import type { ArchiveSeam } from './jobs/seam.ts';
 import type { WorkSeam } from './jobs/work-seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
-import type { DefinitionSection } from './lookups/seam.ts';
+import type { DefinitionList } from './lookups/seam.ts';
 import type { ActSeam } from './postgres/acts.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
@@ -34,7 +34,7 @@ export interface Capability {
   readonly loads?: LoadSeam;
   readonly signIn?: SignInWay;
   /** List of the definitions file. */
-  readonly definitions?: () => Promise<DefinitionSection>;
+  readonly definitions?: () => Promise<DefinitionList>;
   /** At most one capability has this member, and at most one has the next. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;

@@ -30,7 +30,7 @@ export interface Cli {
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;
-  readonly definitionSections: System['definitionSections'];
+  readonly definitionLists: System['definitionLists'];
 }
 
 export interface Settings {

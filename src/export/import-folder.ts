@@ -208,11 +208,11 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
   }
 }
 
-type DefinitionLists = Pick<System, 'definitionSections'>;
+type DefinitionLists = Pick<System, 'definitionLists'>;
 
-/** Returns the sections of a setup, which omits local sections. */
-async function portableSections({ definitionSections }: DefinitionLists) {
-  return (await definitionSections()).filter(({ isLocal }) => isLocal !== true);
+/** Returns the lists of capabilities that a setup has. Local lists are omitted. */
+async function portableLists({ definitionLists }: DefinitionLists) {
+  return (await definitionLists()).filter(({ isLocal }) => isLocal !== true);
 }
 
 /** Writes the definitions to a file in the folder, and lists that file in the manifest. */
@@ -221,8 +221,8 @@ export async function writeSetup(
   environmentId: number,
   folder: string,
 ): Promise<void> {
-  const sections = await portableSections(system);
-  const definitions = withoutIds(await readDefinitions(system.db, environmentId, sections));
+  const lists = await portableLists(system);
+  const definitions = withoutIds(await readDefinitions(system.db, environmentId, lists));
   const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
   await writeFile(join(folder, setupName), bytes, { flag: 'wx', flush: true });
   const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -246,9 +246,9 @@ export async function loadSetup(
 ): Promise<SetupLoaded> {
   if (setup.length === 0) return { definitions: 'absent' };
   const { db } = context;
-  const sections = await portableSections(context);
-  const items = await readValidFile(join(folder, setupName), (bytes) => readDefinitionsFile(bytes, sections));
-  const options = { dryRun: false, force: false, sections };
+  const lists = await portableLists(context);
+  const items = await readValidFile(join(folder, setupName), (bytes) => readDefinitionsFile(bytes, lists));
+  const options = { dryRun: false, force: false, lists };
   const dryRun = await applyDefinitions(db, environmentId, items, { ...options, dryRun: true });
   const all = changesByList(dryRun.changes).map(([, changes]) => changes);
   if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };

@@ -4,7 +4,7 @@ import type { Act } from '../domain/act.ts';
 import type { Definitions, ItemOf, Keyed, Kind, Lists, StoredSegment } from '../domain/definitions.ts';
 import { inOneTransaction } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DefinitionSection, DefinitionsOf } from './seam.ts';
+import type { DefinitionList, DefinitionsOf } from './seam.ts';
 import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
@@ -17,7 +17,7 @@ export function changesByList(changes: DefinitionChanges): readonly (readonly [s
 interface ApplyOptions {
   readonly dryRun: boolean;
   readonly force: boolean;
-  readonly sections: readonly DefinitionSection[];
+  readonly lists: readonly DefinitionList[];
 }
 
 export interface Applied {
@@ -43,10 +43,10 @@ export function applyDefinitions(
   db: Database,
   environmentId: number,
   definitions: Definitions,
-  { dryRun, force, sections }: ApplyOptions,
+  { dryRun, force, lists }: ApplyOptions,
 ): Promise<Applied> {
   return inOneTransaction(db, async (transaction) => {
-    const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true, sections });
+    const plan = await planDefinitions(transaction, environmentId, definitions, { prune: true, lists });
     const blockedBy = force ? [] : plan.blockedBy;
     if (!dryRun && blockedBy.length === 0) await plan.write();
     return { changes: plan.changes, blockedBy };
@@ -61,10 +61,10 @@ export async function planDefinitions(
   transaction: Database,
   environmentId: number,
   definitions: Definitions,
-  { prune, sections }: Pick<ApplyOptions, 'sections'> & { readonly prune: boolean },
+  { prune, lists }: Pick<ApplyOptions, 'lists'> & { readonly prune: boolean },
 ): Promise<Applied & { write(): Promise<void> }> {
   await lockDefinitions(transaction, environmentId);
-  const stored = await readAll(transaction, environmentId, sections);
+  const stored = await readAll(transaction, environmentId, lists);
   const fileKeys = new Set(definitions.segments.map(({ key }) => key));
   const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || fileKeys.has(key));
   const compared = compare(withoutIds({ ...stored, segments }), definitions);
@@ -73,7 +73,7 @@ export async function planDefinitions(
     changes,
     blockedBy: protectedAmong(segments, changes.segments.removed),
     async write() {
-      const tables = tablesOf(sections);
+      const tables = tablesOf(lists);
       for (const [name, ofList] of changesByList(changes)) {
         const table = tables.get(name) as DefinitionsOf<Keyed> | undefined;
         if (table !== undefined) await write(transaction, environmentId, table, ofList);

@@ -46,14 +46,14 @@ problem is named with its line), or lacks a protected segment.`,
   run: async (invocation) => {
     const { cli, argument: file, flags, env, terminal, json } = invocation;
     // Reads the file first, so that problems in it are reported even without a database.
-    const sections = await cli.definitionSections();
-    const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, sections);
+    const lists = await cli.definitionLists();
+    const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, lists);
     const items = await readOperatorFile(file, read, invocation);
     if (items === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const applied = await act(
         system,
-        (db) => applyDefinitions(db, environmentId, items, { ...flags, sections }),
+        (db) => applyDefinitions(db, environmentId, items, { ...flags, lists }),
         (result) => describeApplied(environmentId, result, flags),
       );
       const target = { env, dryRun: flags.dryRun };
@@ -149,7 +149,7 @@ const exportFile = defineCommand({
     'sluice definitions export --env a | sluice definitions apply - --env b',
   ],
   inEnvironment: async ({ cli, system, environmentId, terminal, flags }) => {
-    const items = withoutIds(await readDefinitions(system.db, environmentId, await cli.definitionSections()));
+    const items = withoutIds(await readDefinitions(system.db, environmentId, await cli.definitionLists()));
     await terminal.write(writeDefinitionsFile(items, flags.format));
   },
 });

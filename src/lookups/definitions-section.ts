@@ -10,24 +10,24 @@ import {
   planDefinitions,
 } from './apply-definitions.ts';
 import { definitionsFile } from './definitions.ts';
-import type { DefinitionSection } from './seam.ts';
+import type { DefinitionList } from './seam.ts';
 
 /** The definitions as one section of the file of an environment. */
-export const definitionsSection = (sections: readonly DefinitionSection[]) =>
+export const definitionsSection = (lists: readonly DefinitionList[]) =>
   defineSection({
     name: 'definitions',
     open: async () => ({
-      file: definitionsFile(sections),
+      file: definitionsFile(lists),
       async plan(db, environmentId, declared, { prune }) {
         const definitions = declared as Definitions;
-        const plan = await planDefinitions(db, environmentId, definitions, { prune, sections });
+        const plan = await planDefinitions(db, environmentId, definitions, { prune, lists });
         const { blockedBy } = plan;
         if (blockedBy.length > 0) {
           throw new UsageError(
             `The definitions lack protected segments (${blockedBy.join(', ')}). Put them back, or apply once with is_protected: false.`,
           );
         }
-        if (!prune) await requireDistinct(db, environmentId, definitions, sections);
+        if (!prune) await requireDistinct(db, environmentId, definitions, lists);
         return {
           changes: listItems(plan.changes),
           async write(acts) {
@@ -45,9 +45,9 @@ async function requireDistinct(
   db: Database,
   environmentId: number,
   definitions: Definitions,
-  sections: readonly DefinitionSection[],
+  lists: readonly DefinitionList[],
 ): Promise<void> {
-  for (const { name, table } of sections.filter(({ ignoresCase }) => ignoresCase)) {
+  for (const { name, table } of lists.filter(({ ignoresCase }) => ignoresCase)) {
     const declared = new Map(listOf(definitions, name).map((key) => [key.toLowerCase(), key]));
     for (const { key } of await table.read(db, environmentId)) {
       const rival = declared.get(key.toLowerCase()) ?? key;

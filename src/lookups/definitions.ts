@@ -22,7 +22,7 @@ import {
   withDefault,
 } from '../base/operator-file/schema.ts';
 import { type Definitions, embedTypes, kinds, makers } from '../domain/definitions.ts';
-import type { DefinitionSection } from './seam.ts';
+import type { DefinitionList } from './seam.ts';
 import { readSegment } from './segments/read-segment.ts';
 
 const maxSurveyModules = 200;
@@ -154,23 +154,23 @@ const coreLists = {
   ),
 };
 
-function schemaOf(sections: readonly DefinitionSection[]) {
+function schemaOf(lists: readonly DefinitionList[]) {
   return objectOf(
     'a definitions file',
     'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
-    { ...coreLists, ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema])) },
+    { ...coreLists, ...Object.fromEntries(lists.map(({ name, schema }) => [name, schema])) },
   );
 }
 
-export function definitionsFile(sections: readonly DefinitionSection[]): OperatorFile<TSchema> {
+export function definitionsFile(lists: readonly DefinitionList[]): OperatorFile<TSchema> {
   return {
-    schema: schemaOf(sections),
+    schema: schemaOf(lists),
     emptyCure: 'a file without items is written `segments: []`',
     check(root) {
       for (const kind of kinds) root.at([kind]).reportRepeats('key');
       for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
       for (const segment of root.at(['segments']).items) checkDefinition(segment.at(['definition']));
-      for (const { name, ignoresCase, check } of sections) {
+      for (const { name, ignoresCase, check } of lists) {
         const list = root.at([name]);
         list.reportRepeats('key', ignoresCase);
         check?.(list);
@@ -197,16 +197,16 @@ export function readDefinitionText(text: string): FileReading<unknown> {
   return readOperatorFile(Buffer.from(text), definitionText);
 }
 
-/** Reads a definitions file. The result also contains the lists of the sections. */
+/** Reads a definitions file. The result also contains the lists of capabilities. */
 export function readDefinitionsFile(
   bytes: Uint8Array,
-  sections: readonly DefinitionSection[],
+  lists: readonly DefinitionList[],
 ): FileReading<Definitions> {
-  return readOperatorFile(bytes, definitionsFile(sections)) as FileReading<Definitions>;
+  return readOperatorFile(bytes, definitionsFile(lists)) as FileReading<Definitions>;
 }
 
-export function definitionsFileSchema(sections: readonly DefinitionSection[]): object {
-  return publishedSchema('definitions', 'Definitions of sluice', schemaOf(sections));
+export function definitionsFileSchema(lists: readonly DefinitionList[]): object {
+  return publishedSchema('definitions', 'Definitions of sluice', schemaOf(lists));
 }
 
 export const fileFormats = ['yaml', 'json'] as const;

@@ -8,7 +8,7 @@ import type { Database } from '../postgres/database.ts';
  * Applying a file changes the stored items of the environment so that they equal the list, in the
  * transaction of the whole file.
  */
-export interface DefinitionSection {
+export interface DefinitionList {
   /** Name of the list in the file. */
   readonly name: string;
   /** Schema of the list. Its default is an empty list. */
@@ -36,7 +36,7 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 
 declare module '../context.ts' {
   interface System {
-    /** Loads the sections of capabilities, in the order of the registry. */
-    readonly definitionSections: () => Promise<readonly DefinitionSection[]>;
+    /** Loads the lists of capabilities, in the order of the registry. */
+    readonly definitionLists: () => Promise<readonly DefinitionList[]>;
   }
 }

@@ -27,7 +27,7 @@ import {
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
-import type { DefinitionSection, DefinitionsOf } from './seam.ts';
+import type { DefinitionList, DefinitionsOf } from './seam.ts';
 
 export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, StoredOf<K>> } = {
   segments: itemsTable({
@@ -50,24 +50,22 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
 };
 
 /** The tables of all lists of the definitions file, by name of the list. */
-export function tablesOf(
-  sections: readonly DefinitionSection[],
-): ReadonlyMap<string, DefinitionSection['table']> {
-  return new Map<string, DefinitionSection['table']>([
+export function tablesOf(lists: readonly DefinitionList[]): ReadonlyMap<string, DefinitionList['table']> {
+  return new Map<string, DefinitionList['table']>([
     ...kinds.map((kind) => [kind, definitionsOf[kind]] as const),
-    ...sections.map(({ name, table }) => [name, table] as const),
+    ...lists.map(({ name, table }) => [name, table] as const),
   ]);
 }
 
 export function readDefinitions(
   db: Database,
   environmentId: number,
-  sections: readonly DefinitionSection[],
+  lists: readonly DefinitionList[],
 ): Promise<StoredDefinitions> {
   return db
     .transaction()
     .setIsolationLevel('repeatable read')
-    .execute((transaction) => readAll(transaction, environmentId, sections));
+    .execute((transaction) => readAll(transaction, environmentId, lists));
 }
 
 /** First of the two keys of the advisory lock. The second key is the environment's id. */
@@ -78,14 +76,14 @@ export async function lockDefinitions(db: Database, environmentId: number): Prom
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-/** Reads all lists, including those of the sections. */
+/** Reads all lists, including those of capabilities. */
 export async function readAll(
   db: Database,
   environmentId: number,
-  sections: readonly DefinitionSection[],
+  lists: readonly DefinitionList[],
 ): Promise<StoredDefinitions> {
   const entries: [string, readonly unknown[]][] = [];
-  for (const [name, table] of tablesOf(sections)) entries.push([name, await table.read(db, environmentId)]);
+  for (const [name, table] of tablesOf(lists)) entries.push([name, await table.read(db, environmentId)]);
   return Object.fromEntries(entries) as unknown as StoredDefinitions;
 }
 

@@ -76,7 +76,7 @@ export function openSystem(options: SystemOptions): System {
     queue,
     figures,
     signInWays: capabilities.flatMap(({ signIn }) => signIn ?? []),
-    definitionSections: () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? [])),
+    definitionLists: () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? [])),
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,
     records,

@@ -74,7 +74,7 @@ const defaultHelp = new Help();
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
 const exportOptions = new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? []));
-const definitionSections = () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? []));
+const definitionLists = () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? []));
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
@@ -130,9 +130,9 @@ export async function createProgram(
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     optionTable,
     exportOptions,
-    definitionSections,
+    definitionLists,
     declaredSections: async () => [
-      (await import('../lookups/definitions-section.ts')).definitionsSection(await definitionSections()),
+      (await import('../lookups/definitions-section.ts')).definitionsSection(await definitionLists()),
       ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),
     ],
   };

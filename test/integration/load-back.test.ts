@@ -259,7 +259,7 @@ test('definitions come back with their keys, and never replace others', async ()
     [],
   ).value;
   if (wanted === null) throw new Error('the definitions are wrong');
-  await applyDefinitions(db, from, wanted, { dryRun: false, force: false, sections: [] });
+  await applyDefinitions(db, from, wanted, { dryRun: false, force: false, lists: [] });
   await inDirectory(t.system, await exportAll(t.system, from), async (directory) => {
     await writeSetup(t.system, from, directory);
     expect((await verifyExport(directory)).differences).toEqual([]);
@@ -273,17 +273,12 @@ test('definitions come back with their keys, and never replace others', async ()
     expect(await loadSetup(t.system, to, directory, setup)).toEqual({
       definitions: 'unchanged',
     });
-    await applyDefinitions(
-      db,
-      to,
-      { ...wanted, features: [] },
-      { dryRun: false, force: false, sections: [] },
-    );
+    await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false, lists: [] });
     await applyDefinitions(
       db,
       to,
       { ...wanted, features: wanted.features.map((each) => ({ ...each, key: 'f2' })) },
-      { dryRun: false, force: false, sections: [] },
+      { dryRun: false, force: false, lists: [] },
     );
     expect(await loadSetup(t.system, to, directory, setup)).toMatchObject({ definitions: 'left' });
     await appendFile(join(directory, 'definitions.yaml'), ' ');

@@ -1,7 +1,7 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
 import { choice, listOf, objectOf, text, withDefault } from '../../base/operator-file/schema.ts';
 import { dataTypes } from '../../domain/data-type.ts';
-import type { DefinitionSection } from '../../lookups/seam.ts';
+import type { DefinitionList } from '../../lookups/seam.ts';
 import { lakeColumns } from './table-store.ts';
 
 /** Maximum number of columns. Each column adds about 100 bytes per row group to a file's footer. */
@@ -23,7 +23,7 @@ const column = objectOf('a column of the lake', 'A property with a column of its
   type: choice(dataTypes, 'The type of the column. Values of another type stay in `metadata` alone.'),
 });
 
-export const columns: DefinitionSection = {
+export const columns: DefinitionList = {
   name: 'lake_columns',
   schema: withDefault(
     listOf(column, 'Properties with columns of their own in the lake.', MAX_LAKE_COLUMNS),

@@ -1,6 +1,6 @@
 import { choice, listOf, objectOf, text, withDefault } from '../../base/operator-file/schema.ts';
 import { type Scope, scopes } from '../../domain/scope.ts';
-import type { DefinitionSection } from '../../lookups/seam.ts';
+import type { DefinitionList } from '../../lookups/seam.ts';
 import { accessGrants, type Grant } from './store.ts';
 
 const MAX_GRANTS = 1_000;
@@ -23,7 +23,7 @@ const grant = objectOf('a grant', 'Scopes that people with a claim have in this 
   scopes: listOf(choice(scopes, 'What these people may do.'), 'What these people may do.', scopes.length),
 });
 
-export const access: DefinitionSection = {
+export const access: DefinitionList = {
   name: 'access',
   schema: withDefault(
     listOf(grant, 'Who may do what in this environment, after sign-in by OpenID Connect.', MAX_GRANTS),

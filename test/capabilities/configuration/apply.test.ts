@@ -493,7 +493,7 @@ test('a dry run writes nothing, an application makes exactly its changes, and th
     { requiredKeys: [] },
   );
   const sections = [
-    definitionsSection(await t.system.definitionSections()),
+    definitionsSection(await t.system.definitionLists()),
     ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),
   ];
   const { config, optionTable, exportOptions } = t.system;

@@ -32,7 +32,7 @@ beforeEach(async () => {
 afterEach(() => t.close());
 
 const applyColumns = (items: readonly LakeColumn[]) =>
-  apply(t, t, { lake_columns: items }, { sections: [columns] });
+  apply(t, t, { lake_columns: items }, { lists: [columns] });
 
 const names = ['page_view', 'signup', '=cmd()', `o'dd "näme"`];
 const metadatas = [

@@ -47,7 +47,7 @@ const grant = (tenant: Tenant, value: string, ...scopes: string[]) =>
     t,
     tenant,
     { access: [{ key: value, claim: 'groups', value, scopes }] as never },
-    { sections: [access] },
+    { lists: [access] },
   );
 
 const isSignedIn = async (who: Visitor) => (await who.api('GET', '/v1/console/session')).status === 200;

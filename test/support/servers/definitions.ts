@@ -1,7 +1,7 @@
 import type { Definitions, Lists, SegmentItem } from '../../../src/domain/definitions.ts';
 import { applyDefinitions } from '../../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
-import type { DefinitionSection } from '../../../src/lookups/seam.ts';
+import type { DefinitionList } from '../../../src/lookups/seam.ts';
 import type { Tenant, TestSystem } from './system.ts';
 
 export const noItems: Definitions = {
@@ -18,8 +18,8 @@ export const noItems: Definitions = {
 };
 
 /** Returns the items of a definitions file. Throws an error that lists the problems of the file. */
-export function itemsOf(text: string | Uint8Array, sections: readonly DefinitionSection[] = []): Definitions {
-  const { value: items, problems } = readDefinitionsFile(Buffer.from(text), sections);
+export function itemsOf(text: string | Uint8Array, lists: readonly DefinitionList[] = []): Definitions {
+  const { value: items, problems } = readDefinitionsFile(Buffer.from(text), lists);
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
   return items;
 }
@@ -39,7 +39,7 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
   };
 }
 
-/** Replaces all definitions of an environment with these items, also those of sections. */
+/** Replaces all definitions of an environment with these items, also those of capabilities. */
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,
@@ -50,7 +50,7 @@ export function apply(
   return applyDefinitions(system.db, environment.environmentId, wanted, {
     dryRun: false,
     force: false,
-    sections: [],
+    lists: [],
     ...options,
   });
 }

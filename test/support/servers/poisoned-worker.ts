@@ -70,7 +70,7 @@ const cli = {
   declaredSections: async () => [],
   optionTable: new OptionTable([]),
   exportOptions: new ExportOptions([]),
-  definitionSections: async () => [],
+  definitionLists: async () => [],
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

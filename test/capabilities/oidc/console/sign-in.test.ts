@@ -41,7 +41,7 @@ async function freePort(): Promise<number> {
 }
 
 test('a person signs in at the provider, loses a group, learns why, and signs out at the provider', async () => {
-  const setAccess = (grant: Grant) => apply(t, t, { access: [grant] }, { sections: [access] });
+  const setAccess = (grant: Grant) => apply(t, t, { access: [grant] }, { lists: [access] });
   const wanted: Grant = { key: 'data', claim: 'groups', value: 'data', scopes: ['read'] };
   await setAccess(wanted);
   const page = await (await browser.newContext()).newPage();
