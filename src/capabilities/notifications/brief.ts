@@ -47,36 +47,47 @@ const shownCodes = 3;
 
 /** Returns a brief of at most 300 characters without the link, which fits the screen of a phone. */
 export function briefOf(event: EventBody): Brief {
-  const { what, count, reason } = textsOf(event);
+  const { name, end, count, reason } = textsOf(event);
+  // A long name must not push the outcome out.
+  const what = clip(`[${event.environment.name}] ${name}`, longest.what - end.length - 1);
   return {
-    what: clip(`[${event.environment.name}] ${what}`, longest.what),
+    what: end === '' ? what : `${what} ${end}`,
     count: count && clip(count, longest.count),
     reason: reason && clip(reason, longest.reason),
     link: linksOf(event)[0] ?? null,
   };
 }
 
-function textsOf(event: EventBody): Omit<Brief, 'link'> {
+interface Texts extends Pick<Brief, 'count' | 'reason'> {
+  readonly name: string;
+  /** How it ended. Empty if nothing ended. */
+  readonly end: string;
+}
+
+function textsOf(event: EventBody): Texts {
   if (event.type === 'ping') {
-    return { what: 'Test of a notification', count: null, reason: 'Messages about jobs will come here' };
+    const reason = 'Messages about jobs will come here';
+    return { name: 'Test of a notification', end: '', count: null, reason };
   }
   const file = refusedFileOf(event);
   if (file !== null) {
     const [first] = file.reasons;
-    const reason = first === undefined ? null : `${first.message}: ${first.details}`;
+    const reason = first === undefined ? null : textOfRefusal(first);
     return {
-      what: `${file.file} was not loaded`,
+      name: file.file,
+      end: 'was not loaded',
       count: formatBytes(file.sources?.[0]?.bytes ?? file.size ?? 0),
       reason,
     };
   }
-  const what = `${nameOf(event)} ${outcomeOf(event).replaceAll('_', ' ')}`;
+  const name = nameOf(event);
+  const end = outcomeOf(event).replaceAll('_', ' ');
   if (isRun(event)) {
     const { item_count: items = 0, failure } = event.data as RunData;
-    return { what, count: plural(items, 'item'), reason: failure?.message ?? null };
+    return { name, end, count: plural(items, 'item'), reason: failure?.message ?? null };
   }
   const job = event.data as JobData;
-  return { what, count: countOf(job), reason: reasonOf(job) };
+  return { name, end, count: countOf(job), reason: reasonOf(job) };
 }
 
 function countOf({ type, counts, rejects, total_rows: rows = 0 }: JobData): string {
@@ -105,6 +116,10 @@ export function outcomeOf({ type }: EventBody): string {
 
 export function refusedFileOf({ type, data }: EventBody): RefusedFile | null {
   return type === 'file.refused' ? (data as unknown as RefusedFile) : null;
+}
+
+export function textOfRefusal({ message, details }: RefusalReason): string {
+  return details === '' ? message : `${message}: ${details}`;
 }
 
 export function isRun({ type }: EventBody): boolean {

@@ -151,9 +151,6 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/**
- * Marks a receiver's waiting deliveries as dead. Leaves a delivery that is being sent unchanged.
- */
 /** Sends pending deliveries to a new address. */
 export async function redirectDeliveries(
   db: Database,
@@ -166,6 +163,9 @@ export async function redirectDeliveries(
     .execute();
 }
 
+/**
+ * Marks a receiver's waiting deliveries as dead. Leaves a delivery that is being sent unchanged.
+ */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (

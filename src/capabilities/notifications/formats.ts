@@ -60,9 +60,9 @@ function teamsMessage({ link, ...brief }: Brief) {
   };
 }
 
-/** Cards replace functions such as `{{DATE(…)}}` in any text. */
+/** Separates adjacent braces, because cards replace functions such as `{{DATE(…)}}` in any text. */
 function escapeForTeams(text: string): string {
-  return text.replaceAll('{{', '{ {');
+  return text.replaceAll(/\{(?=\{)/g, '{ ');
 }
 
 function linesOf({ what, count, reason }: Omit<Brief, 'link'>): readonly string[] {

@@ -18,6 +18,7 @@ import {
   type RunData,
   refusedFileOf,
   shownJobs,
+  textOfRefusal,
 } from './brief.ts';
 import type { EventBody } from './record.ts';
 
@@ -241,8 +242,8 @@ function describeFile({ file, size, sources = [], reasons }: RefusedFile): strin
   return [
     `File: ${file}`,
     `Bytes: ${count.format(sources[0]?.bytes ?? size ?? 0)}`,
-    ...reasons.map(({ message, details, error_code }) => `Reason: ${message}: ${details} [${error_code}]`),
-    'It lies in the folder failed of the inbox, with its receipt.',
+    ...reasons.map((reason) => `Reason: ${textOfRefusal(reason)} [${reason.error_code}]`),
+    'The folder failed of the inbox has the file and its receipt.',
   ];
 }
 

@@ -36,7 +36,7 @@ const shownBySlack = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
 // The name reaches chats from outside. Slack would notify everybody of the first part.
-const filename = '<!channel> & *b* [x](mailto:a@b) {{DATE(2026)}} <@U1>.csv';
+const filename = '<!channel> & *b* [x](mailto:a@b) {{{DATE(2026)}} <@U1>.csv';
 const outcome = [`[default] ${filename} completed with rejects`, '2 records read, 1 refused', 'missing_id 1'];
 
 test('chats get a brief without markup and a link, and programs get the signed event', async () => {
@@ -71,7 +71,7 @@ test('chats get a brief without markup and a link, and programs get the signed e
   const teams = messageTo('teams');
   const run = (line: string, more = {}) => ({
     type: 'RichTextBlock',
-    inlines: [{ type: 'TextRun', text: line.replace('{{', '{ {'), ...more }],
+    inlines: [{ type: 'TextRun', text: line.replace('{{{', '{ { {'), ...more }],
   });
   const [what = '', ...others] = outcome;
   expect(teams.body).toMatchObject({
@@ -164,15 +164,26 @@ const events: readonly (readonly [string, object, string | null, string | null])
     '2.0 KiB',
     'No records: line 1',
   ],
+  [
+    'file.refused',
+    { file: 'a.csv', size: 1, reasons: [{ message: 'The file is too large', details: '' }] },
+    '1 B',
+    'The file is too large',
+  ],
 ];
 
-test.each(events)('the brief of %s has count and reason, and fits a phone', (type, data, count, reason) => {
-  const environment = { name: 'default', app_token: 'NX-1A2B3C4D' };
-  const event = { id: 'e', type, created_at: '', environment, data } as EventBody;
-  expect(briefOf(event)).toMatchObject({ count, reason });
-  for (const each of [event, { ...event, data: { ...data, message: long, failure: { message: long } } }]) {
-    const { text } = JSON.parse(formats.slack(JSON.stringify(each))) as { text: string };
-    expect(shownBySlack(text).length).toBeLessThanOrEqual(300);
-    expect(text).toMatch(/^\[default\] /);
-  }
-});
+test.each(events)(
+  'the brief of %s has outcome, count and reason, and fits a phone',
+  (type, data, count, reason) => {
+    const environment = { name: 'default', app_token: 'NX-1A2B3C4D' };
+    const event = { id: 'e', type, created_at: '', environment, data } as EventBody;
+    expect(briefOf(event)).toMatchObject({ count, reason });
+    const [, outcome = ''] = type === 'file.refused' ? ['', 'was not loaded'] : type.split('.');
+    expect(briefOf(event).what.endsWith(outcome)).toBe(true);
+    for (const each of [event, { ...event, data: { ...data, message: long, failure: { message: long } } }]) {
+      const { text } = JSON.parse(formats.slack(JSON.stringify(each))) as { text: string };
+      expect(shownBySlack(text).length).toBeLessThanOrEqual(300);
+      expect(text).toMatch(/^\[default\] /);
+    }
+  },
+);
