@@ -14,7 +14,7 @@ import {
   time,
   uuid,
 } from '../../http/schema.ts';
-import { channels, deliveryStates, formatNames, jobKinds } from './names.ts';
+import { channels, deliveryStates, formatMeaning, formatNames, jobKinds } from './names.ts';
 
 const at = (description: string) => time(description, '2026-11-20T12:00:41.120Z');
 
@@ -80,7 +80,7 @@ const subscriptionFields = {
   name: orNull(text('Name in the file that declares it. Null if it was created otherwise.', 'ops'), null),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
-  format: choice(formatNames, 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.'),
+  format: choice(formatNames, formatMeaning),
   on: listOf('Outcomes of jobs that it is notified of.', Type.Enum([...outcomes], { type: 'string' })),
   types: listOf('Kinds of jobs that it is notified of.', Type.Enum([...jobKinds], { type: 'string' })),
   created_at: at('When it was created.'),

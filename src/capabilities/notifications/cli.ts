@@ -22,7 +22,7 @@ import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts'
 import type { Replay } from './delivery-store.ts';
 import { defaultJobKinds, defaultOutcomes, formatNames, type JobKind, jobKinds } from './names.ts';
 import { listSubscriptions } from './subscription-store.ts';
-import { addSubscription, removeSubscription, rotateSecret } from './subscriptions.ts';
+import { addSubscription, removeSubscription, rotateSecret, usualOverlapHours } from './subscriptions.ts';
 
 const subscription = required(
   '<id>',
@@ -128,7 +128,7 @@ const rotate = defineCommand({
       '--overlap <hours>',
       'hours that the old secret stays valid',
       parseUpTo(mostOverlapHours),
-      24,
+      usualOverlapHours,
     ),
   },
   json: true,

@@ -35,6 +35,7 @@ import {
   defaultJobKinds,
   defaultOutcomes,
   deliveryStates,
+  formatMeaning,
   formatNames,
   jobKinds,
 } from './names.ts';
@@ -177,10 +178,7 @@ function some<const T extends string>(
 const newSubscription = object('A receiver, and the jobs to be notified of.', {
   url: optional(text('URL of a webhook, https://…. Either this or `email`.'), 'url is a text'),
   email: optional(text('One plain e-mail address.'), 'email is a text'),
-  format: optional(
-    choice(formatNames, 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.'),
-    `format is one of ${formatNames.join(', ')}`,
-  ),
+  format: optional(choice(formatNames, formatMeaning), `format is one of ${formatNames.join(', ')}`),
   on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
   types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
 });

@@ -13,6 +13,7 @@ export type Channel = (typeof channels)[number];
 /** Formats of webhooks: the event for a program, or a message of a chat. */
 export const formatNames = ['standard', 'slack', 'teams'] as const;
 export type Format = (typeof formatNames)[number];
+export const formatMeaning = 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.';
 
 /** States of a delivery: pending → delivered | dead. A replay makes the delivery pending again. */
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { readSettingText } from '../../base/config.ts';
 import { type FieldChange, listFieldChanges } from '../../base/difference.ts';
-import { ConfigError, InputError, inputError } from '../../base/errors.ts';
+import { ConfigError, InputError } from '../../base/errors.ts';
 import type { Place } from '../../base/operator-file/read.ts';
 import {
   choice,
@@ -14,28 +14,36 @@ import {
 import { Placeholders } from '../../base/placeholders.ts';
 import { type Declaration, defineSection, type ItemChange } from '../../cli/seam.ts';
 import { outcomes } from '../../domain/job.ts';
-import type { ActContext } from '../../postgres/acts.ts';
+import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readDeliveryPolicy } from './deliver.ts';
-import { defaultJobKinds, defaultOutcomes, jobKinds } from './names.ts';
-import { generateSecret, isSecret } from './send-webhook.ts';
+import { defaultJobKinds, defaultOutcomes, formatMeaning, formatNames, jobKinds } from './names.ts';
+import { isSecret } from './send-webhook.ts';
 import {
   changeSubscription,
-  insertSubscription,
   listSubscriptions,
-  markSubscriptionRemoved,
-  type NewSubscription,
+  type NamedSubscription,
   readSecrets,
-  replaceSecret,
   type Subscription,
 } from './subscription-store.ts';
-import { checkWebhookUrl, MAX_SUBSCRIPTIONS } from './subscriptions.ts';
+import {
+  changeSecret,
+  checkWebhookUrl,
+  createSubscription,
+  isSigned,
+  MAX_SUBSCRIPTIONS,
+  MAX_WEBHOOK_URL_CHARS,
+  removeSubscription,
+  requireRoom,
+  usualOverlapHours,
+} from './subscriptions.ts';
 
 /* Subscriptions as the member of a file, which gives each a name. Others have none and stay. */
 
 const placeholders = new Placeholders('SUBSCRIPTION_');
 const problem = (value: string) => placeholders.problemOf(value);
-const secretHint = `a variable of this command such as \${env:SUBSCRIPTION_SECRET}`;
+const variable = (name: string) => `a variable of this command such as \${env:SUBSCRIPTION_${name}}`;
+const secretHint = variable('SECRET');
 
 const some = <const T extends string>(words: readonly T[], standard: readonly T[], description: string) =>
   withDefault(
@@ -45,15 +53,18 @@ const some = <const T extends string>(words: readonly T[], standard: readonly T[
 
 const subscription = Type.Object(
   {
-    name: itemName('What the file calls it. It keeps its secret and its deliveries as long as its name.'),
+    name: itemName(
+      'Name in the file. With the same name, a signed webhook, a chat or an address keeps its secret and its deliveries.',
+    ),
     url: Type.Optional(
       text({
-        maxChars: 2_000,
+        maxChars: MAX_WEBHOOK_URL_CHARS,
         description: `A webhook, https://…; may hold \${env:SUBSCRIPTION_…}.`,
         problem,
       }),
     ),
     email: Type.Optional(mailAddress),
+    format: withDefault(choice(formatNames, formatMeaning), 'standard'),
     on: some(outcomes, defaultOutcomes, 'Outcomes of jobs that it is notified of.'),
     types: some(jobKinds, defaultJobKinds, 'Kinds of jobs that it is notified of.'),
     secret: Type.Optional(
@@ -104,10 +115,16 @@ export const subscriptionsSection = defineSection<typeof schema>({
   },
 });
 
-function checkOne(place: Place, { url, secret }: DeclaredSubscription, of: Declaration): void {
-  if (secret !== undefined) checkSecret(place.at(['secret']), secret, url !== undefined, of);
+function checkOne(place: Place, declared: DeclaredSubscription, of: Declaration): void {
+  const { url, format } = declared;
+  if (url === undefined && format !== 'standard') place.at(['format']).reportName('is for webhooks only');
+  checkSecret(place.at(['secret']), declared, of);
   if (url === undefined) return;
   const urlPlace = place.at(['url']);
+  if (format !== 'standard' && placeholders.namesIn(url).length === 0) {
+    urlPlace.report(`is the secret of a chat; it must be, or have, ${variable('URL')}`);
+    return;
+  }
   // The messages of `readUrl` contain the host.
   if (placeholders.isInHost(url)) {
     urlPlace.report('must not hold a variable in its host');
@@ -118,8 +135,10 @@ function checkOne(place: Place, { url, secret }: DeclaredSubscription, of: Decla
   reportFailure(urlPlace, () => readUrl(url, of));
 }
 
-function checkSecret(place: Place, secret: string, isWebhook: boolean, of: Declaration): void {
-  if (!isWebhook) place.reportName('is for webhooks only');
+function checkSecret(place: Place, { url, format, secret }: DeclaredSubscription, of: Declaration): void {
+  if (secret === undefined) return;
+  if (url === undefined) place.reportName('is for webhooks only');
+  else if (format !== 'standard') place.reportName('is for the format standard only');
   else if (!placeholders.isOne(secret)) place.report(`must be ${secretHint}`);
   else
     reportFailure(place, () => {
@@ -151,16 +170,16 @@ function readUrl(url: string, of: Declaration): string {
   return checkWebhookUrl(fillIn(url, of), readDeliveryPolicy(of.config));
 }
 
-interface Wish extends NewSubscription {
-  readonly name: string;
+type Wish = NamedSubscription & {
   /** The target as the file has it, without the values of variables. */
   readonly written: string;
   /** `null` if the file has none. */
   readonly secret: string | null;
-}
+};
 
-function wishOf({ name, url, email = '', on, types, secret }: DeclaredSubscription, of: Declaration): Wish {
-  const shared = { name, outcomes: on, kinds: types, written: url ?? email };
+function wishOf(declared: DeclaredSubscription, of: Declaration): Wish {
+  const { name, url, email = '', format, on, types, secret } = declared;
+  const shared = { name, format, outcomes: on, kinds: types, written: url ?? email };
   if (url === undefined) return { ...shared, channel: 'email', target: email, secret: null };
   const filledIn = secret === undefined ? null : fillIn(secret, of);
   return { ...shared, channel: 'webhook', target: readUrl(url, of), secret: filledIn };
@@ -191,9 +210,7 @@ async function compare(
   });
   const removed = [...remaining].filter(({ name }) => prune && name !== null);
   const added = steps.filter(({ before }) => before === null);
-  if (added.length > 0 && stored.length + added.length - removed.length > MAX_SUBSCRIPTIONS) {
-    throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
-  }
+  if (added.length > 0) requireRoom(stored.length + added.length - removed.length);
   return [...steps, ...removed.map((before) => stepOf('remove', before, null))];
 }
 
@@ -219,7 +236,10 @@ function listFields(before: Subscription, wish: Wish, secret: string | null): Fi
   const isMoved = before.channel !== wish.channel || before.target !== wish.target;
   const isNewSecret = wish.secret !== null && wish.secret !== secret;
   return [
-    ...(before.name === wish.name ? [] : [{ field: 'name', before: null, after: wish.name }]),
+    ...listFieldChanges(
+      { name: before.name, format: before.format },
+      { name: wish.name, format: wish.format },
+    ),
     ...(isMoved ? [{ field: 'receiver', before: withoutPath(before), after: wish.written }] : []),
     ...changedList('on', outcomes, before.outcomes, wish.outcomes),
     ...changedList('types', jobKinds, before.kinds, wish.kinds),
@@ -237,32 +257,26 @@ function changedList<T>(field: string, all: readonly T[], before: readonly T[], 
   return listFieldChanges({ [field]: old }, { [field]: now });
 }
 
-/** Hours for which a secret that is replaced still signs, as `rotate-secret` has it by default. */
-const overlapHours = 24;
-
 async function write(
-  { db, acts }: ActContext,
+  context: ActContext,
   environmentId: number,
   { change, before, wish }: Step,
 ): Promise<void> {
-  const record = (verb: string, thing: string) =>
-    acts.record(db, { action: `subscription.${verb}`, environmentId, thing });
-  const isKept = before !== null && before.channel === wish?.channel;
-  if (before !== null && !isKept) {
-    await markSubscriptionRemoved(db, environmentId, before.subscriptionId);
-    await record('removed', before.subscriptionId);
-  }
+  // A channel or a format that is signed otherwise needs a new subscription.
+  const isKept = before !== null && before.channel === wish?.channel && isSigned(before) === isSigned(wish);
+  if (before !== null && !isKept) await removeSubscription(context, environmentId, before.subscriptionId);
   if (wish === null) return;
   if (!isKept) {
-    const secret = wish.channel === 'webhook' ? (wish.secret ?? generateSecret()) : null;
-    const { subscriptionId } = await insertSubscription(db, environmentId, wish, secret);
-    return record('created', subscriptionId);
+    await createSubscription(context, environmentId, wish, wish.secret);
+    return;
   }
   const { subscriptionId } = before;
-  await changeSubscription(db, environmentId, subscriptionId, wish);
-  await record('changed', subscriptionId);
-  const isNewSecret = change.fields.some(({ field }) => field === 'secret');
-  if (wish.secret === null || !isNewSecret) return;
-  await replaceSecret(db, environmentId, subscriptionId, wish.secret, overlapHours);
-  await record('secret_rotated', subscriptionId);
+  await act(
+    context,
+    (db) => changeSubscription(db, environmentId, subscriptionId, wish),
+    () => ({ action: 'subscription.changed', environmentId, thing: subscriptionId }),
+  );
+  const { secret } = wish;
+  if (secret === null || !change.fields.some(({ field }) => field === 'secret')) return;
+  await changeSecret(context, environmentId, subscriptionId, { secret, overlapHours: usualOverlapHours });
 }

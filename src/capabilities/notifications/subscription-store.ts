@@ -20,6 +20,8 @@ export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcome
   /** Default: `standard`. */
   readonly format?: Format;
 };
+/** A subscription that a file declares. */
+export type NamedSubscription = NewSubscription & { readonly name: string; readonly format: Format };
 
 /** Inserts a subscription. `secret` is `null` for mail and chats. */
 export function insertSubscription(
@@ -102,20 +104,21 @@ export async function disableSubscription(
 }
 
 /**
- * Changes a subscription within its channel. A new target enables it again, and gets the pending
- * deliveries of a webhook.
+ * Changes a subscription, but neither its channel nor whether it is signed. A new target enables it
+ * again, and gets the pending deliveries of a webhook.
  */
 export async function changeSubscription(
   db: Database,
   environmentId: number,
   subscriptionId: string,
-  { name, channel, target, outcomes, kinds }: NewSubscription & { readonly name: string },
+  { name, channel, target, format, outcomes, kinds }: NamedSubscription,
 ): Promise<void> {
   const isMoved = sql<boolean>`target <> ${target}`;
   await updateWhere(db, 'notification_subscriptions', { environmentId, subscriptionId })
     .set({
       name,
       target,
+      format,
       outcomes: [...new Set(outcomes)],
       job_kinds: [...new Set(kinds)],
       disabled_at: sql<Date | null>`case when not ${isMoved} then disabled_at end`,

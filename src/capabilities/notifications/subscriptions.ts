@@ -15,8 +15,10 @@ import {
   type Subscription,
 } from './subscription-store.ts';
 
-const MAX_WEBHOOK_URL_CHARS = 2_000;
+export const MAX_WEBHOOK_URL_CHARS = 2_000;
 export const MAX_SUBSCRIPTIONS = 100;
+/** Hours for which a replaced secret still signs, unless another number is given. */
+export const usualOverlapHours = 24;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
@@ -32,13 +34,27 @@ export async function addSubscription(
   rules: AddressRules,
 ): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
   const target = checkTarget(wish, rules);
-  if ((await listSubscriptions(context.db, environmentId)).length >= MAX_SUBSCRIPTIONS) {
+  requireRoom((await listSubscriptions(context.db, environmentId)).length + 1);
+  return createSubscription(context, environmentId, { ...wish, target });
+}
+
+/** @throws InputError if an environment cannot have this number of subscriptions */
+export function requireRoom(subscriptions: number): void {
+  if (subscriptions > MAX_SUBSCRIPTIONS)
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
-  }
-  const secret = isSigned(wish) ? generateSecret() : null;
+}
+
+/** Stores a subscription whose target has been checked. `chosen`: its secret, unless it is generated. */
+export async function createSubscription(
+  context: ActContext,
+  environmentId: number,
+  wish: NewSubscription & { readonly name?: string },
+  chosen: string | null = null,
+): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
+  const secret = isSigned(wish) ? (chosen ?? generateSecret()) : null;
   const subscription = await act(
     context,
-    (db) => insertSubscription(db, environmentId, { ...wish, target }, secret),
+    (db) => insertSubscription(db, environmentId, wish, secret),
     ({ subscriptionId: thing, channel }) => ({
       action: 'subscription.created',
       environmentId,
@@ -49,7 +65,10 @@ export async function addSubscription(
   return { subscription, secret };
 }
 
-function isSigned({ channel, format = 'standard' }: Pick<NewSubscription, 'channel' | 'format'>): boolean {
+export function isSigned({
+  channel,
+  format = 'standard',
+}: Pick<NewSubscription, 'channel' | 'format'>): boolean {
   return channel === 'webhook' && format === 'standard';
 }
 
@@ -134,13 +153,24 @@ export async function rotateSecret(
   if (!isSigned(subscription))
     throw inputError('invalid_field', 'Only webhooks of the format standard have a secret');
   const secret = generateSecret();
+  const previousUntil = await changeSecret(context, environmentId, subscriptionId, { secret, overlapHours });
+  return { secret, previousUntil };
+}
+
+/** Returns the time at which the previous secret becomes invalid. @throws InputError `not_found` */
+export async function changeSecret(
+  context: ActContext,
+  environmentId: number,
+  subscriptionId: string,
+  { secret, overlapHours }: { readonly secret: string; readonly overlapHours: number },
+): Promise<Date> {
   const previousUntil = await act(
     context,
     (db) => replaceSecret(db, environmentId, subscriptionId, secret, overlapHours),
     (until) => until && { action: 'subscription.secret_rotated', environmentId, thing: subscriptionId },
   );
   if (previousUntil === null) throw unknown(subscriptionId);
-  return { secret, previousUntil };
+  return previousUntil;
 }
 
 function unknown(subscriptionId: string): Error {

@@ -31,6 +31,7 @@ const t = await systemOfFile({
     SCHEDULES_LOCAL_ROOTS: '/in',
     SUBSCRIPTION_TOKEN: token,
     SUBSCRIPTION_SECRET: secret,
+    SUBSCRIPTION_SLACK: `https://hooks.slack.com/services/${token}`,
     SUBSCRIPTION_OTHER: otherSecret,
     SUBSCRIPTION_SHORT: 'whsec_short',
   },
@@ -103,7 +104,7 @@ test('the example of the docs is valid for the command and for its schema', asyn
   const [, example = ''] = /```yaml\n(.*?)```/s.exec(page) ?? [];
   const folder = await folderOf({ [`${name}.yaml`]: example });
   expect(await applyFolder(t, folder)).toMatchObject({ exitCode: 0, environments: [{ error: null }] });
-  expect((await stored()).subscriptions).toEqual(['ops', 'ada']);
+  expect((await stored()).subscriptions).toEqual(['ops', 'chat', 'ada']);
   const schemas = ['environment', 'segment'].map(async (schema) => {
     const text = await readFile(join(packageRoot, `docs/schemas/${schema}.schema.json`), 'utf8');
     return JSON.parse(text) as object;
@@ -391,6 +392,25 @@ describe('secrets of subscriptions', () => {
       { email: 'ada@example.com', secret: '${env:SUBSCRIPTION_SECRET}' },
       /is for webhooks only/,
     ],
+    [
+      'a format of an address',
+      { email: 'ada@example.com', format: 'slack' },
+      /subscriptions\[0\]\.format is for webhooks only/,
+    ],
+    [
+      'a secret of a chat',
+      {
+        url: '${env:SUBSCRIPTION_SLACK}',
+        format: 'slack',
+        secret: '${env:SUBSCRIPTION_SECRET}',
+      },
+      /secret is for the format standard only/,
+    ],
+    [
+      'the URL of a chat in clear',
+      { url: 'https://hooks.slack.com/services/T0', format: 'slack' },
+      /url is the secret of a chat/,
+    ],
     ['a private address', { url: 'https://127.0.0.1/' }, /NOTIFY_ALLOW_PRIVATE/],
   ])('%s is refused, and the refusal contains no secret', async (_, fields, message) => {
     const folder = await folderOf({ [`${name}.yaml`]: { subscriptions: [{ name: 'ops', ...fields }] } });
@@ -416,6 +436,41 @@ describe('secrets of subscriptions', () => {
     const { subscriptionId } = before;
     expect(await listSubscriptions(db, environmentId)).toMatchObject([{ subscriptionId, name: 'ops' }]);
     expect(await readSecret()).toEqual([first]);
+  });
+
+  test('a webhook that becomes a chat loses its secret, a chat keeps its subscription, and the way back makes a secret', async () => {
+    const folder = await folderOf({ [`${name}.yaml`]: withSecrets('SUBSCRIPTION_SECRET') });
+    await applyFolder(t, folder);
+    const outputs: string[] = [];
+    const become = async (fields: object) => {
+      const file = { subscriptions: [{ name: 'ops', ...fields }] };
+      await writeFiles(folder, { [`${name}.yaml`]: file });
+      const applied = await applyFolder(t, folder);
+      outputs.push(JSON.stringify(applied));
+      expect((await applyFolder(t, folder, '--prune')).environments).toMatchObject([{ changes: [] }]);
+      const [shown] = await listSubscriptions(db, environmentId);
+      return { fields: applied.environments[0]?.changes[0]?.fields, shown, secrets: await readSecret() };
+    };
+    const url = '${env:SUBSCRIPTION_SLACK}';
+    const slack = await become({ url, format: 'slack' });
+    expect(slack).toMatchObject({
+      fields: [
+        { field: 'format', before: 'standard', after: 'slack' },
+        { field: 'receiver', before: 'https://example.com/***', after: url },
+      ],
+      shown: { name: 'ops', format: 'slack', target: `https://hooks.slack.com/services/${token}` },
+      secrets: [],
+    });
+    const teams = await become({ url, format: 'teams' });
+    expect(teams).toMatchObject({
+      fields: [{ field: 'format', before: 'slack', after: 'teams' }],
+      shown: { subscriptionId: slack.shown?.subscriptionId, format: 'teams' },
+      secrets: [],
+    });
+    const { shown, secrets } = await become({ url: 'https://example.com/hooks' });
+    expect(shown).toMatchObject({ name: 'ops', format: 'standard' });
+    expect(secrets).toEqual([expect.stringMatching(/^whsec_/)]);
+    for (const output of outputs) expect(output).not.toContain(token);
   });
 
   test('a webhook that becomes an address loses its secret', async () => {
