@@ -1,4 +1,4 @@
-import { formatCount, formatDuration, plural } from '../base/wording.ts';
+import { formatCount, formatDuration, plural, summaries } from '../base/wording.ts';
 import { flag, type Invocation, jobIdArgument } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
 import { createProgress, type Followed, follow, type Progress } from '../cli/follow.ts';
@@ -27,12 +27,21 @@ export async function followLoad(
   }).finally(() => progress.end());
   if (load.endedAt === null) return load;
   const look = async () => {
-    const { isOpen } = await readShown({ db, loads }, environmentId, load);
+    const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
     // Read last, because the remaining work may have changed the record.
     const last = await requireLoad({ db }, environmentId, jobId);
-    return { last, endedAt: isOpen ? null : last.endedAt };
+    return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };
-  return (await follow(followed, { look, show: () => undefined, whenGone })).last;
+  const show = ({ endedAt, fields }: Awaited<ReturnType<typeof look>>) => {
+    if (endedAt === null) progress.show(null, () => describeRemaining(fields));
+  };
+  return (await follow(followed, { look, show, whenGone }).finally(() => progress.end())).last;
+}
+
+function describeRemaining(fields: object): string {
+  return summaries(fields)
+    .map(([, summary]) => printable(summary, 300))
+    .join('; ');
 }
 
 export function describeHold({ jobId, held }: Load): string {

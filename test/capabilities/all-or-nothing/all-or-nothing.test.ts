@@ -5,6 +5,7 @@ import { beginJob } from '../../../jobs/load.ts';
 import type { OnFailureField } from '../../../src/capabilities/all-or-nothing/api.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { cancelLoad, failLoad, startLane } from '../../../src/load/end.ts';
+import { followLoad } from '../../../src/load/follow.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
 import {
@@ -25,6 +26,7 @@ import { randomFile } from '../../support/files/random-files.ts';
 import { runs } from '../../support/runs.ts';
 import { systemOfFile } from '../../support/servers/system.ts';
 import { writeUsers } from '../../support/servers/write-users.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const t = await systemOfFile();
 const quiet = withoutQueue(t.system);
@@ -266,6 +268,22 @@ test('a failed undo is reported by the load and does not block the lane', async 
     summary: `the undo of the load failed, and a part of the load remains: the disk is full (0 rows had been applied). Retry job ${undo.jobId} to undo the rest`,
   });
   expect((await loadFile(t.system, environmentId, 'user_id\nu9\n')).status).toBe('completed');
+});
+
+test('a command that follows a load shows its undo, and waits for its end', async () => {
+  const load = await halfLoaded();
+  await failLoad(quiet, load.loadId, failure);
+  const { job_id: undoJob } = await fieldOf(load);
+  const shown = new Set<string>();
+  const followed = { environmentId, jobId: load.jobId, signal: new AbortController().signal };
+  const following = followLoad(t.system, followed, {
+    show: (_share, text) => void shown.add(text()),
+    end: () => undefined,
+  });
+  const undoing = `the load is being undone by job ${undoJob}`;
+  await waitFor('the undo to be shown', async () => shown.has(undoing));
+  await runUndo(undoJob);
+  expect(await following).toMatchObject({ status: 'failed', isTakenBack: true });
 });
 
 test('the undo of a load whose rules drop personal values keeps no file', async () => {
