@@ -26,7 +26,8 @@ async function whileFound<T>(
   }
 }
 
-const fileDeleted = 'data was deleted while it was held, and it would bring it back: send the file again';
+const fileDeleted =
+  'Data was deleted while the load was held, and the load would restore the data. Send the file again';
 
 /**
  * Removes the stored files of all earlier loads, because finding the ids would require reading all

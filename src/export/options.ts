@@ -85,7 +85,7 @@ export class ExportOptions {
   #option(name: string): ExportOption {
     const option = this.#options.get(name);
     if (option !== undefined) return option;
-    throw new FinalFailure('invalid_field', `this build of sluice has no option ${name}`);
+    throw new FinalFailure('invalid_field', `This build of sluice has no option ${name}`);
   }
 
   #schemas(): Readonly<Record<never, TSchema>> {

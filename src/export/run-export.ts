@@ -171,7 +171,7 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
     'export_timeout',
-    `the export took longer than ${hours} hours; ask for less at a time`,
+    `The export took longer than ${hours} hours. Ask for less at a time`,
   );
 }
 

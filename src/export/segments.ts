@@ -86,9 +86,9 @@ function matches(pattern: string, id: number): boolean {
 function testOf(row: DefinedSegment, scope: SegmentScope): SegmentTest {
   const { segment } = readSegment(row.definition);
   if (segment !== null) return (user) => compileSegment(segment, { ...scope, user });
-  throw new FinalFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
+  throw new FinalFailure('unknown_segment', `The definition of segment ${row.id} cannot be read`);
 }
 
 function gone(id: number | string): FinalFailure {
-  return new FinalFailure('unknown_segment', `segment ${id} was removed before the export began`);
+  return new FinalFailure('unknown_segment', `Segment ${id} was removed before the export began`);
 }

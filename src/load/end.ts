@@ -164,7 +164,7 @@ const expiredAtATime = 100;
 
 /** Fails held loads whose files expired before anybody decided. Pruning removes the files. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
-  const message = `nobody released or discarded it within ${plural(fileDays, 'day')}: send the file again`;
+  const message = `Nobody released or discarded it within ${plural(fileDays, 'day')}. Send the file again`;
   let expired: readonly number[];
   do {
     expired = await findExpiredHolds(context.db, fileDays, expiredAtATime);

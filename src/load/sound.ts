@@ -46,7 +46,7 @@ function fails({ code, message }: TaskFailure): FinalFailure {
 export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
   return {
     code: 'too_many_rejects',
-    message: `stopped: ${rejected} refused, ${maxErrors} allowed by max_errors; nothing written`,
+    message: `Stopped: ${rejected} refused, ${maxErrors} allowed by max_errors; nothing written`,
   };
 }
 

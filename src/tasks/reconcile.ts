@@ -1,5 +1,6 @@
 import { RECONCILE_MS } from '../base/limits.ts';
 import { type Poller, startPoller } from '../base/timers.ts';
+import { capitalise } from '../base/wording.ts';
 import { taskFields } from '../domain/task.ts';
 import type { StopSignals } from './run-task.ts';
 import {
@@ -52,7 +53,7 @@ async function handleLoss<C extends TaskContext>(
   context.log.warn({ ...taskFields(task), losses }, 'a task is taken back from a worker that went silent');
   if (losses < kind.maxLosses) return;
   const label = kind.label?.(task) ?? `the ${kind.name}`;
-  const message = `${label} lost its worker ${losses} times; it may be what kills it`;
+  const message = `${capitalise(label)} lost its worker ${losses} times; it may be what kills it`;
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 

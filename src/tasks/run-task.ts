@@ -1,6 +1,7 @@
 import { ConflictError, Fault, FinalFailure, Interrupted } from '../base/errors.ts';
 import { HEARTBEAT_MS } from '../base/limits.ts';
 import { keepAlive } from '../base/timers.ts';
+import { capitalise } from '../base/wording.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from './store.ts';
@@ -135,7 +136,10 @@ async function giveBack<C extends TaskContext>(
   if (failures < tolerance) return;
   const { code, message } = describeFailure(error, `${kind.name}_failed`);
   const label = kind.label?.(claim);
-  await kind.fail(context, claim, { code, message: label === undefined ? message : `${label}: ${message}` });
+  await kind.fail(context, claim, {
+    code,
+    message: label === undefined ? message : `${capitalise(label)}: ${message}`,
+  });
 }
 
 function sortOf(error: unknown): keyof Tolerance {

@@ -92,7 +92,7 @@ describe('sluice import, without a server', () => {
     const stopped = await importing(['users.csv', '--max-errors', '1']);
     expect([stopped.code, stopped.stdout]).toEqual([
       1,
-      expect.stringMatching(/Failed: stopped: 2 refused, 1 allowed by .*max.errors; nothing written/),
+      expect.stringMatching(/Failed: Stopped: 2 refused, 1 allowed by .*max.errors; nothing written/),
     ]);
     expect(stopped.stdout).not.toMatch(/inserted|superseded|rows\/s/);
   });

@@ -254,8 +254,8 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       [{ maxChanged: { count: 2 } }, '3 profiles would be changed or removed and max_changed allows 2'],
       [{ maxChanged: { percent: 50 } }, '3 profiles would be changed or removed and max_changed allows 2'],
       [{ maxRemovedValues: { count: 0 } }, '1 value would be removed and max_removed_values allows 0'],
-      [{ maxErrors: { count: 1 } }, 'stopped: 2 refused, 1 allowed by max_errors; nothing written'],
-      [{ maxErrors: { percent: 39.9 } }, 'stopped: 2 refused, 1 allowed by max_errors; nothing written'],
+      [{ maxErrors: { count: 1 } }, 'Stopped: 2 refused, 1 allowed by max_errors; nothing written'],
+      [{ maxErrors: { percent: 39.9 } }, 'Stopped: 2 refused, 1 allowed by max_errors; nothing written'],
     ])(
       'an exceeded guard of %o fails the load without any effect, and a retry accepts it',
       async (guard, message) => {

@@ -63,7 +63,7 @@ test('a load whose chunk always exceeds statement_timeout fails with that reason
   await load.chunk(0, limited);
   const failed = await load.look();
   expect(failed).toMatchObject({ status: 'failed', failure: { code: 'database_timeout' }, lastError: null });
-  expect(failed.failure?.message).toMatch(/^chunk 0: .*statement timeout; raise statement_timeout/);
+  expect(failed.failure?.message).toMatch(/^Chunk 0: .*statement timeout; raise statement_timeout/);
 
   // The operator removes the cause of the timeouts and retries the load.
   await sql`drop trigger slow_write on users`.execute(t.system.db);

@@ -99,8 +99,8 @@ async function readEnds(
   );
 }
 
-const cancelled = { code: 'job_cancelled', message: 'the job was cancelled' };
-const gone = { code: 'job_gone', message: 'there is no record of the job any more' };
+const cancelled = { code: 'job_cancelled', message: 'The job was cancelled' };
+const gone = { code: 'job_gone', message: 'The record of the job is gone' };
 
 function sumUp(ends: readonly ItemEnd[]): RunEnd {
   const failed = ends.filter(({ problem }) => problem !== null);

@@ -103,7 +103,7 @@ async function deliverExport(
   const { status, files } = await requireExport(context, run.environmentId, jobId);
   // An earlier attempt has requested the export. The run waits, and resumes when the files exist.
   if (status !== 'completed') return;
-  if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
+  if (files.length === 0) throw new SourceFailure('job_expired', 'The files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
   for (const file of files) {
     signal.throwIfAborted();

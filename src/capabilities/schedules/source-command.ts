@@ -145,7 +145,7 @@ function pick(names: readonly string[], variables: Variables): Record<string, st
   const pairs = names.map((name): [string, string] => {
     const value = variables[name];
     if (value !== undefined) return [name, value];
-    throw new SourceFailure('missing_variable', `the environment variable ${name} is not set`);
+    throw new SourceFailure('missing_variable', `The environment variable ${name} is not set`);
   });
   return Object.fromEntries(pairs);
 }

@@ -72,9 +72,10 @@ function nameOf(url: string): string {
 
 function readUrl(text: string, base?: URL): URL {
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : null;
-  if (url === null) throw new SourceFailure('invalid_url', 'the URL, or the one it redirects to, is none');
+  if (url === null)
+    throw new SourceFailure('invalid_url', 'The URL, or the one it redirects to, is not a URL');
   if (url.username === '' && url.password === '') return url;
-  throw new SourceFailure('invalid_url', 'the URL, or the one it redirects to, holds a user or a password');
+  throw new SourceFailure('invalid_url', 'The URL, or the one it redirects to, has a user or a password');
 }
 
 async function openPage(

@@ -97,7 +97,7 @@ export function fillIn(value: string, variables: Variables): string {
   return placeholders.fillIn(value, (name) => {
     const text = variables[name];
     if (text === undefined || text === '') {
-      throw new SourceFailure('missing_variable', `the environment variable ${name} is not set`);
+      throw new SourceFailure('missing_variable', `The environment variable ${name} is not set`);
     }
     return text;
   });
@@ -115,7 +115,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       if (!roots.some((root) => isBelow(root, path))) {
         throw new SourceFailure(
           'outside_roots',
-          'the pattern leads out of the folders of SCHEDULES_LOCAL_ROOTS',
+          'The pattern leads out of the folders of SCHEDULES_LOCAL_ROOTS',
         );
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));

@@ -34,7 +34,7 @@ export async function writePatch(
 ): Promise<OwnFile> {
   const source = await readUndoSource(context.db, claim.subjectId);
   if (!source.isLogged)
-    throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
+    throw new FinalFailure('job_expired', 'The changes of the load are no longer kept: see CHANGES_DAYS');
   const profiles = entities.map((entity) => [changedProfiles(entity, source), madeProfiles(entity, source)]);
   const selects = source.loads.length === 0 ? [] : [...profiles.flat(), addedEvents(source)];
   const writer = await receivingStore(context).create();

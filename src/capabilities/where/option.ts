@@ -32,7 +32,7 @@ export const whereOption: ExportOption<object> = {
   async select(_, scope, condition) {
     const { segment } = readSegment(condition);
     if (segment !== null) return (user) => compileSegment(segment, { ...scope, user });
-    throw new FinalFailure('invalid_field', 'this version of sluice cannot read the condition of the export');
+    throw new FinalFailure('invalid_field', 'This version of sluice cannot read the condition of the export');
   },
 };
 

@@ -107,7 +107,7 @@ test('the run of a schedule ends after the undo of its load, and says that it is
   expect(await run).toMatchObject({
     status: 'failed',
     code: 'job_cancelled',
-    reason: expect.stringMatching(/^the job was cancelled; the load is undone by job \S+$/),
+    reason: expect.stringMatching(/^The job was cancelled; the load is undone by job \S+$/),
   });
   expect(await stateOf(jobId)).toBe('undone');
 });
