@@ -12,7 +12,7 @@ import { defaultEnvironmentName } from '../../src/domain/caller.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';
 import { applyDefinitions } from '../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/lookups/definitions.ts';
-import type { DefinitionSection } from '../../src/lookups/seam.ts';
+import type { DefinitionList } from '../../src/lookups/seam.ts';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import { previewSegment } from '../../src/profiles/segments.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';
@@ -50,9 +50,9 @@ export async function showDefinitions(stage: DemoStage, client: Client): Promise
   const environment = await findEnvironment(db, defaultEnvironmentName);
   if (environment === null) throw new CommandFailed('The first start made no environment.');
   const { environmentId } = environment;
-  const sections = await cli.definitionSections();
-  const items = await readSample(sections);
-  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false, sections });
+  const lists = await cli.definitionLists();
+  const items = await readSample(lists);
+  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false, lists });
   const counts = kinds.map((kind) => `${items[kind].length} ${kind.replaceAll('_', ' ')}`);
   cli.terminal.print(`   $ sluice definitions apply ${sample}: ${counts.join(', ')}`);
   const segments = await client.segments();
@@ -72,8 +72,8 @@ export async function showDefinitions(stage: DemoStage, client: Client): Promise
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
-async function readSample(sections: readonly DefinitionSection[]): Promise<Definitions> {
-  const reading = readDefinitionsFile(await readFile(join(packageRoot, sample)), sections);
+async function readSample(lists: readonly DefinitionList[]): Promise<Definitions> {
+  const reading = readDefinitionsFile(await readFile(join(packageRoot, sample)), lists);
   if (reading.value === null) throw new CommandFailed(explainProblems(sample, reading));
   return reading.value;
 }

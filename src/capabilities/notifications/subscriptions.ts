@@ -44,7 +44,10 @@ export function requireRoom(subscriptions: number): void {
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
 }
 
-/** Stores a subscription whose target has been checked. `chosen`: its secret, unless it is generated. */
+/**
+ * Stores a subscription whose target has been checked. `chosen` is its secret. Without it, a secret
+ * is generated.
+ */
 export async function createSubscription(
   context: ActContext,
   environmentId: number,
