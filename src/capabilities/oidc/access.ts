@@ -33,9 +33,9 @@ export const access: DefinitionList = {
   isLocal: true,
   check(list) {
     for (const item of list.items) {
-      const { value, isThere } = item.at(['scopes']);
       const place = item.at(['scopes']);
-      if (!isThere || !Array.isArray(value)) continue;
+      const { value } = place;
+      if (!Array.isArray(value)) continue;
       if (value.length === 0) place.report(`must have at least one of ${scopes.join(', ')}`);
       if (new Set(value).size < value.length) place.report('names a scope twice');
     }

@@ -1,4 +1,5 @@
-import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { digestKey, matchesDigest } from '../../access/key-store.ts';
 import type { OidcSettings } from './settings.ts';
 
 /** Time that a person has to sign in at the provider. */
@@ -34,7 +35,7 @@ export function beginAttempt(settings: OidcSettings, path: string): { attempt: A
 export function readAttempt(settings: OidcSettings, cookie: string): Attempt | null {
   const [seed = '', begun = '', path = '', signature = '', ...rest] = cookie.split('.');
   const expected = derive(settings, 'cookie', [seed, begun, path].join('.'));
-  if (rest.length > 0 || !isEqual(signature, expected)) return null;
+  if (rest.length > 0 || !matchesDigest(signature, digestKey(expected))) return null;
   const age = Date.now() - Number.parseInt(begun, 36);
   if (!(age >= 0 && age < ATTEMPT_MS)) return null;
   return attemptOf(settings, seed, Buffer.from(path, 'base64url').toString());
@@ -46,16 +47,11 @@ function attemptOf(settings: OidcSettings, seed: string, path: string): Attempt 
     nonce: derive(settings, 'nonce', seed),
     verifier: derive(settings, 'verifier', seed),
     path,
-    digest: createHash('sha256').update(seed).digest(),
+    digest: digestKey(seed),
   };
 }
 
 function derive({ issuer, clientId, clientSecret }: OidcSettings, use: string, text: string): string {
   const key = Buffer.from(hkdfSync('sha256', clientSecret, `${issuer} ${clientId}`, `sluice ${use}`, 32));
   return createHmac('sha256', key).update(text).digest('base64url');
-}
-
-export function isEqual(text: string, expected: string): boolean {
-  const digest = (value: string) => createHash('sha256').update(value).digest();
-  return timingSafeEqual(digest(text), digest(expected));
 }

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { closeSession } from '../../access/acts.ts';
 import { openSession } from '../../access/console-session.ts';
 import { findEnvironment } from '../../access/environment-store.ts';
+import { digestKey, matchesDigest } from '../../access/key-store.ts';
 import {
   clearSessionCookie,
   crossOriginProblem,
@@ -19,7 +20,7 @@ import { type Route, route } from '../../http/route.ts';
 import { object } from '../../http/schema.ts';
 import { claimsOf, clientOf, environmentsOf } from './admit.ts';
 import { providerRecord, signInStep } from './api.ts';
-import { ATTEMPT_MS, beginAttempt, isEqual, readAttempt } from './attempt.ts';
+import { ATTEMPT_MS, beginAttempt, readAttempt } from './attempt.ts';
 import { problems } from './problems-api.ts';
 import { authorizationUrl, endSessionUrl, exchangeCode, type Identity, ProviderProblem } from './provider.ts';
 import { type OidcSettings, readSettings } from './settings.ts';
@@ -144,7 +145,7 @@ async function enter(
   const cookie = attemptPattern.exec(request.headers.cookie ?? '')?.[1] ?? '';
   const attempt = readAttempt(settings, cookie);
   if (attempt === null) throw new ProviderProblem('expired', null);
-  if (!isEqual(state, attempt.state)) throw new ProviderProblem('state', null);
+  if (!matchesDigest(state, digestKey(attempt.state))) throw new ProviderProblem('state', null);
   if (!(await spendState(db, attempt.digest, ATTEMPT_MS))) throw new ProviderProblem('replayed', null);
   const query = request.url.slice(request.url.indexOf('?'));
   const identity = await exchangeCode(config, settings, attempt, query);
