@@ -20,7 +20,7 @@ import { type Route, route } from '../../http/route.ts';
 import { object } from '../../http/schema.ts';
 import { claimsOf, clientOf, environmentsOf } from './admit.ts';
 import { providerRecord, signInStep } from './api.ts';
-import { ATTEMPT_MS, beginAttempt, readAttempt } from './attempt.ts';
+import { ATTEMPT_MS, type Attempt, beginAttempt, readAttempt } from './attempt.ts';
 import { problems } from './problems-api.ts';
 import { authorizationUrl, endSessionUrl, exchangeCode, type Identity, ProviderProblem } from './provider.ts';
 import { type OidcSettings, readSettings } from './settings.ts';
@@ -53,6 +53,10 @@ const showProvider = route({
 
 const attemptName = 'sluice_sign_in';
 const attemptPattern = new RegExp(`(?:^|;)\\s*${attemptName}=([\\w.-]{1,2000})\\s*(?:;|$)`);
+
+function findAttempt(settings: OidcSettings, { headers: { cookie = '' } }: FastifyRequest): Attempt | null {
+  return readAttempt(settings, attemptPattern.exec(cookie)?.[1] ?? '');
+}
 
 function setAttempt(reply: FastifyReply, { publicUrl }: OidcSettings, value: string, seconds: number): void {
   // Lax, because the browser comes back from another site.
@@ -117,42 +121,41 @@ const finish = route({
   prepare: () => new FailedLogins(),
   handle: async ({ system, prepared: failures, request, reply, query: { state = '' } }) => {
     const settings = requireSettings(system);
+    const attempt = findAttempt(settings, request);
     setAttempt(reply, settings, '', 0);
-    const home = `${settings.publicUrl}/console`;
+    const page = `${settings.publicUrl}/console${attempt?.path ?? ''}`;
     try {
       if (failures.wait(request.ip) > 0) throw new ProviderProblem('often', null);
-      const path = await enter(system, settings, request, reply, state);
-      return reply.redirect(home + path, 302);
+      const identity = await identify(system, settings, attempt, { state, url: request.url });
+      await openConsole(system, settings, identity, request, reply);
+      return reply.redirect(page, 302);
     } catch (error) {
       if (!(error instanceof ProviderProblem)) throw error;
       failures.failed(request.ip);
       system.acts.refused({ action: 'sign_in.refused', reason: error.code, address: request.ip });
       system.log.warn({ reason: error.reason }, 'a sign-in by OpenID Connect failed');
-      return reply.redirect(`${home}#sign-in=${error.code}`, 302);
+      return reply.redirect(`${page}#sign-in=${error.code}`, 302);
     }
   },
 });
 
-/** Begins the session of an answer of the provider. Returns the path that is shown. */
-async function enter(
-  system: System,
+/** Returns the person of an answer of the provider. @throws ProviderProblem */
+async function identify(
+  { db, config }: System,
   settings: OidcSettings,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  state: string,
-): Promise<string> {
-  const { db, config } = system;
-  const cookie = attemptPattern.exec(request.headers.cookie ?? '')?.[1] ?? '';
-  const attempt = readAttempt(settings, cookie);
+  attempt: Attempt | null,
+  { state, url }: { readonly state: string; readonly url: string },
+): Promise<Identity> {
   if (attempt === null) throw new ProviderProblem('expired', null);
   if (!matchesDigest(state, digestKey(attempt.state))) throw new ProviderProblem('state', null);
   if (!(await spendState(db, attempt.digest, ATTEMPT_MS))) throw new ProviderProblem('replayed', null);
-  const query = request.url.slice(request.url.indexOf('?'));
-  const identity = await exchangeCode(config, settings, attempt, query);
-  await openConsole(system, settings, identity, request, reply);
-  return attempt.path;
+  return exchangeCode(config, settings, attempt, url.slice(url.indexOf('?')));
 }
 
+/**
+ * Begins a session in `default` or, if the person has no scopes there, in the first environment in
+ * which the person has some. @throws ProviderProblem
+ */
 async function openConsole(
   system: System,
   settings: OidcSettings,

@@ -108,10 +108,11 @@ test('acts of a person have their name, and not the id of a key', async () => {
   ]);
 });
 
-test('a person without a group that has access gets no session, and learns why', async () => {
+test('a person without a group that has access gets no session, and learns why on the same page', async () => {
   const bob = visitor();
   expect(await bob.signIn('bob')).toBe(problem('access'));
   expect(bob.cookie('sluice_session')).toBeUndefined();
+  expect(await bob.signIn('bob', '/jobs?type=load')).toBe(`${home}/jobs?type=load#sign-in=access`);
 });
 
 test('an answer of the provider is good once, for the browser and the sign-in that it belongs to', async () => {

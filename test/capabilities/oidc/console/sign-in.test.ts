@@ -58,6 +58,7 @@ test('a person signs in at the provider, loses a group, learns why, and signs ou
   await page.getByRole('button', { name: 'Sign-in' }).click();
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByText(/none of your groups has access/).waitFor();
+  expect(page.url()).toBe(`${publicUrl}/console/jobs`);
 
   provider.groups.set('anna', ['data']);
   await page.goto(`${publicUrl}/console/jobs`);
