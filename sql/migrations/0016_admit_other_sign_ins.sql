@@ -1,4 +1,4 @@
--- Sessions of people who sign in by another way than a key or a link.
+-- Sessions of people who sign in by another way than a key or a link, and the jobs of these people.
 
 alter table sluice.console_sessions
   add column subject text,
@@ -16,3 +16,13 @@ alter table sluice.console_sessions
 comment on column sluice.console_sessions.holder is
   'The credential of the sign-in: an API key, API_KEY, ADMIN_KEY, a one-time link of the command line, or another way.';
 comment on column sluice.console_sessions.subject is 'The person who signed in by another way; null for keys and links.';
+
+alter table sluice.loads
+  drop constraint loads_origin_check,
+  add constraint loads_origin_check check (origin in ('api_key', 'person', 'schedule', 'inbox', 'command_line'));
+alter table sluice.exports
+  drop constraint exports_origin_check,
+  add constraint exports_origin_check check (origin in ('api_key', 'person', 'schedule', 'inbox', 'command_line'));
+alter table sluice.deletions
+  drop constraint deletions_origin_check,
+  add constraint deletions_origin_check check (origin in ('api_key', 'person', 'schedule', 'inbox', 'command_line'));

@@ -1,6 +1,6 @@
 import { originKinds } from './task.ts';
 
-export const actorKinds = [...originKinds, 'person', 'link', 'service', 'anonymous'] as const;
+export const actorKinds = [...originKinds, 'link', 'service', 'anonymous'] as const;
 
 /** Who acts, and from where. */
 export interface Actor {

@@ -94,12 +94,13 @@ export interface QueueCounts {
   readonly failed: number;
 }
 
-export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as const;
+export const originKinds = ['api_key', 'person', 'schedule', 'inbox', 'command_line'] as const;
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
   /**
-   * Id of the key, name of the schedule, or path in the inbox. `null` if the origin has no name.
+   * Id of the key or person, name of the schedule, or path in the inbox. `null` if the origin has
+   * no name.
    */
   readonly name: string | null;
 }

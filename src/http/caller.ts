@@ -52,15 +52,19 @@ export function callerKeyId(request: FastifyRequest): string {
 }
 
 export function callerOrigin(request: FastifyRequest): Origin {
-  return { kind: 'api_key', name: callerKeyId(request) };
+  const caller = callerOf(request);
+  return { kind: kindOf(caller), name: caller.keyId };
 }
 
 /** Returns the actor of a request, for reporting acts. */
 export function callerActor({ caller, ip }: FastifyRequest): Actor {
   if (caller === null) return { kind: 'anonymous', name: null, address: ip };
   const { keyId: name, session } = caller;
-  const kind = (session?.subject ?? null) === null ? 'api_key' : 'person';
-  return { kind, name, sessionId: session?.sessionId ?? null, address: ip };
+  return { kind: kindOf(caller), name, sessionId: session?.sessionId ?? null, address: ip };
+}
+
+function kindOf({ session }: Caller): 'api_key' | 'person' {
+  return (session?.subject ?? null) === null ? 'api_key' : 'person';
 }
 
 function hasScope(request: FastifyRequest, scope: Scope): boolean {

@@ -85,7 +85,9 @@ export const origin = (description: string) =>
   orNull(
     object(description, {
       kind: choice(originKinds, 'Kind of origin.'),
-      name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
+      name: orNull(
+        text('ID of the key or person, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt'),
+      ),
     }),
   );
 

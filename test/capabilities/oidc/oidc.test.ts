@@ -89,7 +89,7 @@ test('a person gets the scopes that the definitions give to their groups, by env
   expect((await anna.api('GET', '/v1/keys')).status).toBe(403);
 });
 
-test('acts of a person have their name, and not the id of a key', async () => {
+test('acts and jobs of a person have their name, and not the id of a key', async () => {
   await grant(t, 'data', 'read', 'export');
   const anna = visitor();
   await anna.signIn('anna');
@@ -97,6 +97,8 @@ test('acts of a person have their name, and not the id of a key', async () => {
     event_type: 'users',
   });
   expect(asked.status).toBe(201);
+  const job = await anna.api('GET', `/v1/background_jobs/${asked.body.job_id}`);
+  expect(job.body).toMatchObject({ origin: { kind: 'person', name: 'anna' } });
   const { rows } = await t.system.pool.query(`
     select distinct action, actor_kind
     from audit_entries
