@@ -5,7 +5,7 @@
  */
 import type { Capability } from '../../capability.ts';
 import { isOn, settingsProblem } from './settings.ts';
-import { deleteUsedStates } from './store.ts';
+import { deleteEnded } from './store.ts';
 
 export const oidc: Capability = {
   name: 'oidc',
@@ -17,6 +17,6 @@ export const oidc: Capability = {
     confinesLinks: isOn,
   },
   preflight: async (_, config) => settingsProblem(config),
-  tend: async ({ db }) => ({ sign_ins: await deleteUsedStates(db) }),
+  tend: async ({ db }) => ({ sign_ins: await deleteEnded(db) }),
   routes: async () => ({ keys: (await import('./http.ts')).oidcRoutes }),
 };

@@ -104,6 +104,14 @@ export async function spendState(db: Database, digest: Buffer, lifeMs: number): 
   return changed > 0;
 }
 
-export function deleteUsedStates(db: Database): Promise<number> {
-  return changedBy(db)`delete from oidc_used_states where expires_at < now()`;
+/**
+ * Deletes expired states, and the claims and tokens of ended sessions. Returns the number of these
+ * sessions.
+ */
+export async function deleteEnded(db: Database): Promise<number> {
+  await sql`delete from oidc_used_states where expires_at < now()`.execute(db);
+  return changedBy(db)`
+    delete from oidc_sessions o
+    using console_sessions s
+    where s.session_id = o.session_id and (s.ended_at is not null or s.expires_at < now())`;
 }

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { createSignInLink } from '../../../src/access/console-session.ts';
 import { access } from '../../../src/capabilities/oidc/access.ts';
+import { oidc } from '../../../src/capabilities/oidc/oidc.ts';
 import type { problems } from '../../../src/capabilities/oidc/problems-api.ts';
 import { settingsProblem } from '../../../src/capabilities/oidc/settings.ts';
 import { apply } from '../../support/servers/definitions.ts';
@@ -226,6 +227,23 @@ test('a sign-out ends the session here and at the provider, and only the console
   expect((await anna.send(body.url)).status).toBe(200);
   anna.cookies.get(publicUrl)?.set('sluice_session', stolen);
   expect(await isSignedIn(anna)).toBe(false);
+});
+
+test('pruning removes the claims and tokens of ended and expired sessions, and of no other', async () => {
+  const people = ['ada', 'bert', 'carl'];
+  const visitors = new Map(people.map((name) => [name, visitor()]));
+  for (const [name, who] of visitors) {
+    provider.groups.set(name, ['data']);
+    await who.signIn(name);
+  }
+  await visitors.get('ada')?.api('POST', '/v1/console/oidc/sign_out');
+  await t.system.pool.query(`update console_sessions set expires_at = now() where subject = 'carl'`);
+  await oidc.tend?.(t.system);
+  const { rows } = await t.system.pool.query(
+    'select subject from oidc_sessions join console_sessions using (session_id) where subject = any($1)',
+    [people],
+  );
+  expect(rows).toEqual([{ subject: 'bert' }]);
 });
 
 test('a sign-in gives the browser a new session, and leads only to the console', async () => {
