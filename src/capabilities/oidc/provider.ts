@@ -254,7 +254,7 @@ async function translated<T>(work: () => Promise<T>): Promise<T> {
 const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_JWT_TIMESTAMP_CHECK_FAILED: 'clock',
   OAUTH_AUTHORIZATION_RESPONSE_ERROR: 'denied',
-  OAUTH_WWW_AUTHENTICATE_CHALLENGE: 'denied',
+  OAUTH_WWW_AUTHENTICATE_CHALLENGE: 'client',
   OAUTH_RESPONSE_BODY_ERROR: 'client',
   OAUTH_RESPONSE_IS_NOT_CONFORM: 'away',
   OAUTH_RESPONSE_IS_NOT_JSON: 'away',

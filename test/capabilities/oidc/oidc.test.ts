@@ -62,6 +62,7 @@ const age = (minutes: number) =>
 
 beforeEach(async () => {
   provider.forge = null;
+  provider.refusesClient = false;
   provider.groups.clear();
   provider.groups.set('anna', ['data', 'people']);
   await grant(t, 'data', 'read', 'export');
@@ -116,6 +117,11 @@ test('a person without a group that has access gets no session, and learns why o
   expect(await bob.signIn('bob')).toBe(problem('access'));
   expect(bob.cookie('sluice_session')).toBeUndefined();
   expect(await bob.signIn('bob', '/jobs?type=load')).toBe(`${home}/jobs?type=load#sign-in=access`);
+});
+
+test('a client that the provider refuses is a problem of the settings', async () => {
+  provider.refusesClient = true;
+  expect(await visitor().signIn('anna')).toBe(problem('client'));
 });
 
 test('an answer of the provider is good once, for the browser and the sign-in that it belongs to', async () => {

@@ -16,6 +16,8 @@ export interface TestProvider {
   readonly groups: Map<string, readonly string[]>;
   /** Changes the ID token of later sign-ins. `null` leaves them as they are. */
   forge: ((payload: Payload, header: Payload) => string) | null;
+  /** True to refuse the client at the exchange of codes, with a challenge. */
+  refusesClient: boolean;
   /** Signs with the key of the provider. */
   sign(payload: Payload, header?: Payload): string;
   /** Signs as an attacker who knows only the given secret or key. */
@@ -48,6 +50,11 @@ export async function openProvider(publicUrl: string): Promise<TestProvider> {
   const requests: string[] = [];
   const server = createServer((request, response) => {
     requests.push(request.url ?? '');
+    if (request.url === '/token' && provider.refusesClient) {
+      const headers = { 'content-type': 'application/json', 'www-authenticate': 'Basic realm="tokens"' };
+      response.writeHead(401, headers).end('{"error":"invalid_client"}');
+      return;
+    }
     if (request.url === '/token' && provider.forge !== null) replaceToken(response, provider.forge);
     void handle?.(request, response);
   });
@@ -78,6 +85,7 @@ export async function openProvider(publicUrl: string): Promise<TestProvider> {
     issuer,
     groups,
     forge: null,
+    refusesClient: false,
     requests,
     publicPem: publicKey.export({ format: 'pem', type: 'spki' }).toString(),
     sign: (payload, more = {}) => signed(payload, { ...header, ...more }, privateKey),
