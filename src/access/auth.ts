@@ -18,7 +18,7 @@ export function addAuth(app: FastifyInstance, system: System): void {
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
     inTime(verifyKey(db, config.apiKey, header, turns));
   const verifyCookie = (cookie: string): Promise<Caller | KeyRefusal> =>
-    inTime(turns.run(cookie, () => verifySession(system, cookie)));
+    inTime(verifySession(system, cookie, turns));
   const cache = new KeyCache(verify);
   const admitted = (
     request: FastifyRequest,

@@ -4,6 +4,7 @@ import type { System } from '../context.ts';
 import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import { type ActContext, act, actingAs } from '../postgres/acts.ts';
+import type { Database } from '../postgres/database.ts';
 import { findEnvironment, listEnvironments } from './environment-store.ts';
 import {
   type ConsoleSession,
@@ -16,7 +17,7 @@ import {
   takeLink,
 } from './key-store.ts';
 import type { Admission, HeldSession, SignInWay } from './seam.ts';
-import { staticKeyId, verifyKey } from './verify-key.ts';
+import { noTurns, staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;
 
@@ -133,9 +134,11 @@ function shownKeyId(of: Pick<NewSessionRow, 'holder' | 'keyId' | 'subject'>): st
   return of.keyId ?? of.subject ?? (of.holder === 'static_key' ? staticKeyId : adminKeyId);
 }
 
+type SessionRow = NonNullable<Awaited<ReturnType<typeof findSession>>>;
+
 /** A session of a key or a link. */
 interface CoreSession extends HeldSession {
-  readonly row: NonNullable<Awaited<ReturnType<typeof findSession>>>;
+  readonly row: SessionRow;
 }
 
 const everything: Admission = { scopes, isAdmin: true };
@@ -177,14 +180,18 @@ export type SessionContext = Pick<System, 'db' | 'config' | 'log' | 'signInWays'
 
 /**
  * Returns the caller to whom a session cookie belongs, or a refusal. The way by which the session
- * began decides what the caller may do.
+ * began decides what the caller may do. This decision may wait for another service, so only the
+ * look-up of the cookie takes a turn.
  */
-export async function verifySession(context: SessionContext, cookie: string): Promise<Caller | KeyRefusal> {
-  const row = await findSession(context.db, cookie);
-  if (row === undefined) return { refused: 'unknown', keyId: null };
+export async function verifySession(
+  context: SessionContext,
+  cookie: string,
+  turns = noTurns,
+): Promise<Caller | KeyRefusal> {
+  const row = await turns.run(cookie, () => findOpenSession(context.db, cookie));
+  if (isRefusal(row)) return row;
   const { holder, subject, environment_id: environmentId, session_id: sessionId } = row;
   const keyId = shownKeyId({ holder, keyId: row.key_id, subject });
-  if (!row.live) return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
   const session = { sessionId, cookie, environmentId, environment: row.name, subject, row };
   const admission = await wayOf(context, holder)?.admit(context, session);
   if (admission === undefined || 'refused' in admission) return { refused: 'revoked', keyId, ...admission };
@@ -194,6 +201,14 @@ export async function verifySession(context: SessionContext, cookie: string): Pr
     keyId,
     session: { sessionId, holder, subject, expiresAt: row.expires_at, isAdmin: admission.isAdmin },
   };
+}
+
+async function findOpenSession(db: Database, cookie: string): Promise<SessionRow | KeyRefusal> {
+  const row = await findSession(db, cookie);
+  if (row === undefined) return { refused: 'unknown', keyId: null };
+  if (row.live) return row;
+  const keyId = shownKeyId({ holder: row.holder, keyId: row.key_id, subject: row.subject });
+  return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
 }
 
 /** Returns the names of the environments between which the caller may move. */

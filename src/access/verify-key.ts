@@ -39,9 +39,12 @@ function keyIn(value: string): string | null {
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
-interface Turns {
-  run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal>;
+export interface Turns {
+  run<T extends object>(credential: string, lookUp: () => Promise<T | KeyRefusal>): Promise<T | KeyRefusal>;
 }
+
+/** Looks up every credential immediately. */
+export const noTurns: Turns = { run: (_credential, lookUp) => lookUp() };
 
 /**
  * Returns the caller for an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
@@ -51,7 +54,7 @@ export async function verifyKey(
   db: Database,
   staticKey: string | null,
   authorization: string | undefined,
-  turns: Turns = { run: (_credential, lookUp) => lookUp() },
+  turns = noTurns,
 ): Promise<Caller | KeyRefusal> {
   const value = authorization?.trim() ?? '';
   if (value === '') return { refused: 'missing', keyId: null };
@@ -186,7 +189,7 @@ const maxCredentialLength = 256;
  * Looks up keys and cookies immediately if they have been valid before. All other look-ups share a
  * few turns, so that strangers cannot occupy all database connections.
  */
-export class LookupTurns {
+export class LookupTurns implements Turns {
   readonly #good = new Set<string>();
   readonly #maxGood: number;
   readonly #others = pLimit(UNKNOWN_LOOKUPS_AT_A_TIME);
@@ -198,14 +201,17 @@ export class LookupTurns {
   /**
    * @throws TransientError if too many look-ups are waiting, or if the database does not respond
    */
-  async run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal> {
-    const find = (): Promise<Caller | KeyRefusal> => inTime(lookUp());
+  async run<T extends object>(
+    credential: string,
+    lookUp: () => Promise<T | KeyRefusal>,
+  ): Promise<T | KeyRefusal> {
+    const find = (): Promise<T | KeyRefusal> => inTime(lookUp());
     const result = await (this.#good.has(credential) ? find() : this.#inTurn(find));
     this.#remember(credential, result);
     return result;
   }
 
-  #inTurn(find: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal> {
+  #inTurn<T>(find: () => Promise<T>): Promise<T> {
     if (this.#others.pendingCount >= MAX_WAITING_LOOKUPS) {
       throw new TransientError('too many unknown keys are being looked up');
     }
@@ -213,7 +219,7 @@ export class LookupTurns {
   }
 
   /** Remembers only valid credentials, so that invalid ones cannot displace them. */
-  #remember(credential: string, result: Caller | KeyRefusal): void {
+  #remember(credential: string, result: object): void {
     this.#good.delete(credential);
     if (isRefusal(result) || credential.length > maxCredentialLength) return;
     for (const oldest of this.#good) {

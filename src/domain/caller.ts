@@ -42,6 +42,6 @@ export interface KeyRefusal {
   readonly keyId: string | null;
 }
 
-export function isRefusal(result: Caller | KeyRefusal): result is KeyRefusal {
+export function isRefusal(result: object): result is KeyRefusal {
   return 'refused' in result;
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Caller as Who } from '../../../src/access/api.ts';
-import { createSignInLink } from '../../../src/access/console-session.ts';
+import { createSignInLink, openSession, verifySession } from '../../../src/access/console-session.ts';
 import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
+import { LookupTurns, UNKNOWN_LOOKUPS_AT_A_TIME } from '../../../src/access/verify-key.ts';
 import {
   type ErrorBody,
   openServer,
@@ -45,6 +46,30 @@ describe('a session', () => {
     expect(rows.map(({ text }) => text).join()).not.toContain(secret);
     const behindTls = await signIn({ key: t.key }, { ...sameOrigin, 'x-forwarded-proto': 'https' });
     expect(behindTls.headers.get('set-cookie')).toMatch(/; Secure$/);
+  });
+
+  test('sessions that wait for another service hold up no other look-up', async () => {
+    let answer = (): void => undefined;
+    const service = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const way = {
+      holder: 'slow',
+      admit: () => service.then(() => ({ scopes: ['read'], isAdmin: false }) as const),
+    };
+    const context = { ...t.system, signInWays: [way] };
+    const turns = new LookupTurns();
+    const opening = { environmentId: t.environment.environmentId, holder: way.holder, subject: 'anna' };
+    const waiting: Promise<unknown>[] = [];
+    for (let session = 0; session < UNKNOWN_LOOKUPS_AT_A_TIME; session++) {
+      const { cookie } = await openSession(t.system, opening, '');
+      waiting.push(verifySession(context, cookie, turns));
+    }
+    expect(await verifySession(context, 'unknown', turns)).toMatchObject({ refused: 'unknown' });
+    answer();
+    expect(await Promise.all(waiting)).toEqual(
+      waiting.map(() => expect.objectContaining({ keyId: 'anna', scopes: ['read'] })),
+    );
   });
 
   // proves: session-scope
