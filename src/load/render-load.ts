@@ -19,7 +19,11 @@ export function renderLoadRun(load: Load, { history, byCode }: LoadResult, baseU
     sources: [{ filename, bytes, rows, sha256 }],
     files: [],
     counts,
-    rejects: { count: counts.rejected, by_code: byCode, links: `${loadUrl(baseUrl, load.jobId)}/rejects` },
+    rejects: {
+      count: counts.rejected,
+      by_code: byCode,
+      links: counts.rejected === 0 ? null : `${loadUrl(baseUrl, load.jobId)}/rejects`,
+    },
     cursor: null,
   });
 }

@@ -29,6 +29,7 @@ export function checkRun(value: unknown): Run {
   const { read, written, requested, ...parts } = counts as Readonly<Record<string, number>>;
   expect(sum(Object.values(parts)), `parts of ${JSON.stringify(counts)}`).toBe(read ?? written ?? requested);
   expect(rejects.count).toBe('rejected' in counts ? counts.rejected : 0);
+  if (rejects.count === 0) expect(rejects.links).toBeNull();
   expect(sum(Object.values(rejects.by_code as Readonly<Record<string, number>>))).toBe(rejects.count);
   expect(sum(files.map(({ rows }) => rows))).toBe('written' in counts ? counts.written : 0);
   const times = phases.map(({ at }) => at);
