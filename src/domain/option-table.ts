@@ -6,6 +6,18 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
+/** Returns the options of the core and of all capabilities. @throws if two have the same name */
+export function optionsByName<Option>(
+  seams: readonly { readonly options?: Readonly<Record<string, Option>> }[],
+): ReadonlyMap<string, Option> {
+  const options = new Map<string, Option>();
+  for (const [name, option] of seams.flatMap((seam) => Object.entries(seam.options ?? {}))) {
+    if (options.has(name)) throw new Error(`there are two options ${name}`);
+    options.set(name, option);
+  }
+  return options;
+}
+
 /** Values by name of the option. Values with unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
@@ -22,7 +34,7 @@ export class OptionTable {
 
   constructor(seams: readonly Partial<OptionSeam>[]) {
     this.#seams = [coreOptions, ...seams];
-    this.#options = new Map(this.#seams.flatMap(({ options = {} }) => Object.entries(options)));
+    this.#options = optionsByName(this.#seams);
     this.names = [...this.#options.keys()];
     this.#named = new RegExp(`\\b(${[...this.names, 'preset', 'entity'].join('|')})=([\\w-]*)`, 'g');
   }

@@ -3,6 +3,7 @@ import { type TSchema, Type } from 'typebox';
 import { FinalFailure, type Problem } from '../base/errors.ts';
 import { compileSchema } from '../base/validation.ts';
 import type { ExportRequest } from '../domain/export.ts';
+import { optionsByName } from '../domain/option-table.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import type { Filter, SegmentTest } from './filter.ts';
@@ -27,7 +28,7 @@ export class ExportOptions {
   #findProblems: ((body: unknown) => Problem[]) | undefined;
 
   constructor(seams: readonly ExportSeam[]) {
-    this.#options = new Map([coreOptions, ...seams].flatMap(({ options }) => Object.entries(options)));
+    this.#options = optionsByName([coreOptions, ...seams]);
     this.schema = exportRequest(this.#schemas());
   }
 

@@ -12,6 +12,14 @@ import { flag } from '../../../src/domain/source-option.ts';
 
 const table = new OptionTable([{ options: { own_flag: flag('an option of a capability') } }]);
 
+test('two options of loads with the same name are refused when the program is put together', () => {
+  const own = { options: { own_flag: flag('an option of a capability') } };
+  expect(() => new OptionTable([own, own])).toThrow('two options own_flag');
+  expect(() => new OptionTable([{ options: { header: flag('an option of the core') } }])).toThrow(
+    'two options header',
+  );
+});
+
 // proves: source-options
 test.each<[string, unknown, unknown]>([
   ['encoding', 'latin1', { encoding: 'windows-1252' }],

@@ -31,6 +31,12 @@ test('an option of a capability is read and refused as a field of the core is', 
   expect(readRequest(options, { vib: 'gold' }).problems).toMatchObject([{ details: 'vib' }]);
 });
 
+test('two options of exports with the same name are refused when the program is put together', () => {
+  const own = { options: { vip } };
+  expect(() => new ExportOptions([own, own])).toThrow('two options vip');
+  expect(() => new ExportOptions([{ options: { segment_id: vip } }])).toThrow('two options segment_id');
+});
+
 test('an export of removed records refuses every option that selects users', () => {
   const { problems } = readRequest(options, { since: '1:1:', include_removed: true, vip: 'gold' });
   expect(problems).toMatchObject([{ code: 'invalid_field', details: 'vip' }]);
