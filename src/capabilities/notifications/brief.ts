@@ -2,7 +2,7 @@ import { formatBytes, plural, summaries } from '../../base/wording.ts';
 import type { ExportWarning } from '../../domain/export.ts';
 import type { RefusalReason } from '../../domain/job.ts';
 import type { Run } from '../../http/run.ts';
-import type { JobDetail } from '../../load/api.ts';
+import type { JobDetail as LoadDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
 /*
@@ -10,9 +10,12 @@ import type { EventBody } from './record.ts';
  * link. Callers choose names and messages, so every text is limited to one line.
  */
 
-/** The job that an event reports, as rendered by the API. */
-export type JobData = Partial<Omit<JobDetail, 'type'>> & {
+/** The load or export that an event reports, as rendered by the API. */
+export type JobData = Partial<Omit<LoadDetail, 'type' | 'counts' | 'rejects'>> & {
   readonly type?: string;
+  /** Null only in events that an earlier version recorded. */
+  readonly counts?: Run['counts'] | null;
+  readonly rejects?: Run['rejects'];
   readonly warnings?: readonly ExportWarning[];
 };
 
@@ -23,7 +26,7 @@ export interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
   readonly size?: number;
 }
 
-export interface RunData extends Partial<Pick<Run, 'phases' | 'failure' | 'counts'>> {
+export interface RunData extends Partial<Pick<Run, 'phases' | 'failure'>>, Pick<JobData, 'counts'> {
   readonly schedule?: string;
   readonly due_at?: string;
   readonly range_from?: string | null;
@@ -31,6 +34,10 @@ export interface RunData extends Partial<Pick<Run, 'phases' | 'failure' | 'count
   readonly delivered_to?: string | null;
   readonly item_count?: number;
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
+  /** Set only in events that an earlier version recorded, as are the next two. */
+  readonly ended_at?: string | null;
+  readonly error_code?: string | null;
+  readonly message?: string | null;
 }
 
 export interface Brief {
@@ -83,15 +90,20 @@ function textsOf(event: EventBody): Texts {
   const name = nameOf(event);
   const end = outcomeOf(event).replaceAll('_', ' ');
   if (isRun(event)) {
-    const { item_count: items = 0, failure } = event.data as RunData;
-    return { name, end, count: plural(items, 'item'), reason: failure?.message ?? null };
+    const run = event.data as RunData;
+    return {
+      name,
+      end,
+      count: plural(run.item_count ?? 0, 'item'),
+      reason: endOf(run).failure?.message ?? null,
+    };
   }
   const job = event.data as JobData;
   return { name, end, count: countOf(job), reason: reasonOf(job) };
 }
 
-function countOf({ type, counts, rejects, total_rows: rows = 0 }: JobData): string {
-  if (type === 'export' || counts === undefined) return plural(Number(rows), 'row');
+function countOf({ counts, rejects, total_rows: rows = 0 }: JobData): string {
+  if (counts == null || !('read' in counts)) return plural(Number(rows), 'row');
   return `${plural(counts.read, 'record')} read, ${plural(rejects?.count ?? 0, 'refused', 'refused')}`;
 }
 
@@ -124,6 +136,12 @@ export function textOfRefusal({ message, details }: RefusalReason): string {
 
 export function isRun({ type }: EventBody): boolean {
   return type.startsWith('schedule.');
+}
+
+/** Returns when a run ended, and why it failed. Also reads events of an earlier version. */
+export function endOf({ phases, failure, ended_at, error_code, message }: RunData) {
+  const earlier = message == null ? null : { message, error_code: error_code ?? '' };
+  return { endedAt: phases?.at(-1)?.at ?? ended_at ?? null, failure: failure ?? earlier };
 }
 
 export const shownJobs = 10;

@@ -8,6 +8,7 @@ import { uuidv7 } from '../../base/uuid.ts';
 import { capitalise, plural, summaries } from '../../base/wording.ts';
 import {
   clip,
+  endOf,
   isRun,
   type JobData,
   linksOf,
@@ -263,19 +264,20 @@ function describeJob(data: JobData): string[] {
 }
 
 function describeRun(data: RunData): string[] {
-  const { phases = [], failure, counts } = data;
-  const facts = [`Schedule: ${data.schedule}`, `Due: ${data.due_at}`, `Ended: ${phases.at(-1)?.at}`];
-  if (failure != null) facts.push(`Reason: ${failure.message} [${failure.error_code}]`);
+  const { endedAt, failure } = endOf(data);
+  const { counts } = data;
+  const facts = [`Schedule: ${data.schedule}`, `Due: ${data.due_at}`, `Ended: ${endedAt}`];
+  if (failure !== null) facts.push(`Reason: ${failure.message} [${failure.error_code}]`);
   if (data.range_to != null) facts.push(`Range: ${data.range_from ?? 'the beginning'} to ${data.range_to}`);
   if (data.delivered_to != null) facts.push(`Copied to: ${data.delivered_to}`);
-  if (counts !== undefined && 'written' in counts) facts.push(`Rows: ${count.format(counts.written)}`);
+  if (counts != null && 'written' in counts) facts.push(`Rows: ${count.format(counts.written)}`);
   const jobs = data.item_count ?? 0;
   return jobs > shownJobs ? [...facts, `Items: ${jobs}, of which the first are below`] : facts;
 }
 
 function describeCounts(data: JobData): string[] {
-  if (!('read' in (data.counts ?? {}))) return [];
-  const counts = Object.entries(data.counts ?? {});
+  if (data.counts == null || !('read' in data.counts)) return [];
+  const counts = Object.entries(data.counts);
   const kinds = Object.entries(data.counts_by_kind ?? {}).filter(([, { read = 0 }]) => read > 0);
   const reasons = Object.entries(data.rejects?.by_code ?? {}).slice(0, shownCodes);
   return [

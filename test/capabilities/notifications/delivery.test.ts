@@ -143,6 +143,26 @@ test('a message becomes a file without a mail server, and the log names it', asy
   expect(lines[0]).toMatchObject({ file: join(folder, name ?? '') });
 });
 
+test('a mail about a run that an earlier version recorded has its end, its reason and its counts', () => {
+  const earlier = {
+    ...{ schedule: 'nightly', due_at: '2026-11-20T02:00:00.000Z', ended_at: '2026-11-20T02:01:00.000Z' },
+    ...{ items: [], item_count: 1, counts_by_kind: null },
+  };
+  const textOf = (type: 'failed' | 'completed', data: object): string => {
+    const environment = { name: 'default', app_token: 'NX-1' };
+    const event = { id: 'e', type: `schedule.${type}`, created_at: '', environment, data } as const;
+    return composeMail({ ...event, data: { ...earlier, ...data } }, 'ada@example.com').text;
+  };
+  const failed = textOf('failed', { error_code: 'source_gone', message: 'no answer', counts: null });
+  expect(failed).toContain('Ended: 2026-11-20T02:01:00.000Z\nReason: no answer [source_gone]\n');
+  const completed = textOf('completed', {
+    error_code: null,
+    message: null,
+    counts: { read: 2, inserted: 2 },
+  });
+  expect(completed).toContain('Ended: 2026-11-20T02:01:00.000Z\nRecords read: 2\n');
+});
+
 test('names with line breaks do not end a header', async () => {
   const work = await ended(['ada@example.com']);
   const { rows } = await sql<{ body: string }>`

@@ -159,6 +159,12 @@ const events: readonly (readonly [string, object, string | null, string | null])
     'no answer',
   ],
   [
+    'schedule.failed',
+    { schedule: 'n', item_count: 2, error_code: 'x', message: 'as recorded before', counts: null, items: [] },
+    '2 items',
+    'as recorded before',
+  ],
+  [
     'file.refused',
     { file: long, size: 2_048, reasons: [{ message: 'No records', details: 'line 1' }] },
     '2.0 KiB',
