@@ -145,7 +145,8 @@ async function renderReceipt(
   }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
   const ownLoad = file.isDuplicate ? null : load;
-  const writtenAt = new Date();
+  // The clock of the database may be ahead of this one.
+  const writtenAt = new Date(Math.max(Date.now(), file.takenAt.getTime()));
   const end = { ...file, ...outcome, status: load?.status ?? 'failed', endedAt: writtenAt };
   const run =
     ownLoad === null
