@@ -14,7 +14,7 @@ import { confinementOf } from './confinement.ts';
 import { readSchedulesFile } from './file.ts';
 import { renderSchedules } from './inspect.ts';
 import { applySchedules, pauseSchedule, readSchedules, removeSchedule } from './keep.ts';
-import { renderScheduleRun } from './render-run.ts';
+import { renderScheduleRun, renderScheduleRuns, renderShortRun } from './render-run.ts';
 import { readRuns, type ScheduleRun } from './run-store.ts';
 import { askForRun } from './start.ts';
 
@@ -253,12 +253,14 @@ const history = defineCommand({
     const environment = flags.env === undefined ? null : await requireEnvironment(call.system, flags.env);
     const filter = { environmentId: environment?.environmentId, name };
     const runs = await readRuns(db, filter, flags.limit);
-    const rows = runs.map(async (run) => {
-      const document = await renderScheduleRun(db, run, baseUrl);
-      if (call.json) return document;
-      return { ...document, ended_at: run.endedAt?.toISOString() ?? null, message: run.reason };
-    });
-    printList(call, await Promise.all(rows), {
+    if (call.json) return call.terminal.json(await renderScheduleRuns(db, runs, baseUrl));
+    const rows = runs.map((run) => ({
+      schedule: run.name,
+      environment: run.environment,
+      ...renderShortRun(run),
+      message: run.reason,
+    }));
+    printList(call, rows, {
       columns: [
         'schedule',
         'environment',

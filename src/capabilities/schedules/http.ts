@@ -25,7 +25,7 @@ import {
   removeSchedule,
   requireSchedule,
 } from './keep.ts';
-import { renderScheduleRun } from './render-run.ts';
+import { renderScheduleRun, renderScheduleRuns } from './render-run.ts';
 import { readRuns } from './run-store.ts';
 import { listSchedules } from './schedule-store.ts';
 import { type JobOptions, publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
@@ -221,9 +221,7 @@ const listRuns = route({
     const which = { environmentId: environment, name };
     const runs = await readRuns(reader.db, which, query.limit ?? DEFAULT_PAGE_SIZE);
     if (runs.length === 0) await requireSchedule(reader.db, environment, name);
-    const rendered: Awaited<ReturnType<typeof renderScheduleRun>>[] = [];
-    for (const run of runs) rendered.push(await renderScheduleRun(reader.db, run, base()));
-    return rendered;
+    return renderScheduleRuns(reader.db, runs, base());
   },
 });
 

@@ -1,23 +1,72 @@
 import { addOutcomes, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import { renderExportRun } from '../../export/render-run.ts';
-import { readExports } from '../../export/store.ts';
+import { type Export, readExports } from '../../export/store.ts';
 import { exportUrl, loadUrl, renderRun } from '../../http/render.ts';
-import { readLoads } from '../../load/read-store.ts';
+import { type Load, readLoads } from '../../load/read-store.ts';
 import type { Database } from '../../postgres/database.ts';
 import { type JobHistory, showOptions } from '../../tasks/job-store.ts';
 import { MAX_TOLD_ITEMS } from './api.ts';
-import { countRejectsOfJobs, type RunItem, readRunItems, type ScheduleRun } from './run-store.ts';
+import { countRejectsOfRuns, type RunItem, readItemsOfRuns, type ScheduleRun } from './run-store.ts';
 import { type RunDefinition, sourceKinds } from './schema.ts';
 
+/** Number of runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */
+const RUNS_AT_A_TIME = 10;
+
 /**
- * Renders the document of a run, with its first MAX_TOLD_ITEMS items. Its files, counts and rejects
- * are those of the jobs that it created, not those of earlier jobs that had loaded the same bytes.
+ * Renders the documents of runs, each with its first MAX_TOLD_ITEMS items. Its files, counts and
+ * rejects are those of the jobs that it created, not those of earlier jobs that had loaded the same
+ * bytes.
  */
+export async function renderScheduleRuns(db: Database, runs: readonly ScheduleRun[], baseUrl: string) {
+  const documents: ReturnType<typeof renderDocument>[] = [];
+  for (let from = 0; from < runs.length; from += RUNS_AT_A_TIME) {
+    const page = runs.slice(from, from + RUNS_AT_A_TIME);
+    const work = await readWork(db, page);
+    documents.push(...page.map((run) => renderDocument(run, work, baseUrl)));
+  }
+  return documents;
+}
+
 export async function renderScheduleRun(db: Database, run: ScheduleRun, baseUrl: string) {
-  const items = await readRunItems(db, run.runId);
-  const isLoad = (run.definition as RunDefinition).load !== undefined;
+  return renderDocument(run, await readWork(db, [run]), baseUrl);
+}
+
+/** Items, jobs and rejects of some runs. */
+interface RunWork {
+  readonly items: ReadonlyMap<number, readonly RunItem[]>;
+  readonly loads: ReadonlyMap<string, Load>;
+  readonly exports: ReadonlyMap<string, Export>;
+  readonly rejects: ReadonlyMap<number, Readonly<Record<string, number>>>;
+}
+
+async function readWork(db: Database, runs: readonly ScheduleRun[]): Promise<RunWork> {
+  const runIds = runs.map(({ runId }) => runId);
+  const items = await readItemsOfRuns(db, runIds);
+  const loads = new Map<string, Load>();
+  const exports = new Map<string, Export>();
+  for (const environmentId of new Set(runs.map((run) => run.environmentId))) {
+    const jobIdsOf = (kind: 'load' | 'export') =>
+      runs
+        .filter((run) => run.environmentId === environmentId && kindOf(run) === kind)
+        .flatMap(({ runId }) => items.get(runId) ?? [])
+        .flatMap(({ jobId }) => jobId ?? []);
+    for (const job of await readLoads({ db }, environmentId, jobIdsOf('load'))) loads.set(job.jobId, job);
+    for (const job of await readExports(db, environmentId, jobIdsOf('export'))) exports.set(job.jobId, job);
+  }
+  const hasRejects = [...loads.values()].some(({ tally }) => tally.rejected > 0);
+  const rejects = hasRejects ? await countRejectsOfRuns(db, runIds) : new Map<number, never>();
+  return { items, loads, exports, rejects };
+}
+
+function kindOf({ definition }: ScheduleRun): 'load' | 'export' {
+  return (definition as RunDefinition).load === undefined ? 'export' : 'load';
+}
+
+function renderDocument(run: ScheduleRun, work: RunWork, baseUrl: string) {
+  const items = work.items.get(run.runId) ?? [];
+  const isLoad = kindOf(run) === 'load';
   const linkOf = isLoad ? loadUrl : exportUrl;
-  const { document, countsByKind, statuses } = await (isLoad ? ofLoads : ofExports)(db, run, items, baseUrl);
+  const { document, countsByKind, statuses } = (isLoad ? ofLoads : ofExports)(run, items, work, baseUrl);
   return {
     ...document,
     type: 'schedule' as const,
@@ -63,9 +112,8 @@ export function renderShortRun(run: ScheduleRun) {
   };
 }
 
-async function ofLoads(db: Database, run: ScheduleRun, items: readonly RunItem[], baseUrl: string) {
-  const { environmentId } = run;
-  const loads = inOrder(items, await readLoads({ db }, environmentId, jobIdsOf(items)));
+function ofLoads(run: ScheduleRun, items: readonly RunItem[], work: RunWork, baseUrl: string) {
+  const loads = inOrder(items, work.loads);
   const created = loads.filter(({ item }) => item.isNew).map(({ job }) => job);
   const counts = toTally(created.reduce((total, { tally }) => addOutcomes(total, tally), noOutcomes));
   const refused = created
@@ -75,11 +123,10 @@ async function ofLoads(db: Database, run: ScheduleRun, items: readonly RunItem[]
       count: rejected,
       links: `${loadUrl(baseUrl, jobId)}/rejects`,
     }));
-  const refusedIds = refused.map(({ job_id }) => job_id);
   const [first, ...others] = refused;
   const rejects = {
     count: counts.rejected,
-    by_code: await countRejectsOfJobs(db, environmentId, refusedIds),
+    by_code: work.rejects.get(run.runId) ?? {},
     links: others.length > 0 ? null : (first?.links ?? null),
     jobs: refused.slice(0, MAX_TOLD_ITEMS),
   };
@@ -94,8 +141,8 @@ async function ofLoads(db: Database, run: ScheduleRun, items: readonly RunItem[]
   };
 }
 
-async function ofExports(db: Database, run: ScheduleRun, items: readonly RunItem[]) {
-  const exports = inOrder(items, await readExports(db, run.environmentId, jobIdsOf(items)));
+function ofExports(run: ScheduleRun, items: readonly RunItem[], work: RunWork) {
+  const exports = inOrder(items, work.exports);
   const written = exports.flatMap(({ job }) => job.written);
   const cursor = exports.at(-1)?.job.cursor ?? null;
   const document = renderExportRun({ ...factsOf(run), written, cursor }, historyOf(run));
@@ -141,21 +188,13 @@ interface ItemJob<T> {
   readonly job: T;
 }
 
-function inOrder<T extends { readonly jobId: string }>(
-  items: readonly RunItem[],
-  jobs: readonly T[],
-): readonly ItemJob<T>[] {
-  const byId = new Map(jobs.map((job) => [job.jobId, job]));
+function inOrder<T>(items: readonly RunItem[], jobs: ReadonlyMap<string, T>): readonly ItemJob<T>[] {
   return items.flatMap((item) => {
-    const job = byId.get(item.jobId ?? '');
+    const job = jobs.get(item.jobId ?? '');
     return job === undefined ? [] : [{ item, job }];
   });
 }
 
 function statusesOf(jobs: readonly ItemJob<{ readonly jobId: string; readonly status: string }>[]) {
   return new Map<string | null, string>(jobs.map(({ job }) => [job.jobId, job.status]));
-}
-
-function jobIdsOf(items: readonly RunItem[]): string[] {
-  return items.flatMap(({ jobId }) => jobId ?? []);
 }

@@ -12,7 +12,6 @@ import {
   hasRows,
   prepared,
   rowsOf,
-  selectWhere,
   updateWhere,
 } from '../../postgres/database.ts';
 import type { RunStatus } from './api.ts';
@@ -344,39 +343,56 @@ export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | n
     where i.job_id = ${jobId} and i.is_new`;
 }
 
-export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {
-  const rows = await selectWhere(db, 'schedule_run_items', { runId })
-    .select(camel('item', 'version', 'job_id', 'is_new', 'error_code', 'error_message'))
+export async function readRunItems(db: Database, runId: number): Promise<readonly RunItem[]> {
+  return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
+}
+
+/** Returns the items of runs by run, in order. A run without items is missing. */
+export async function readItemsOfRuns(
+  db: Database,
+  runIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly RunItem[]>> {
+  const rows = await db
+    .selectFrom('schedule_run_items')
+    .select(camel('run_id', 'item', 'version', 'job_id', 'is_new', 'error_code', 'error_message'))
+    .where('run_id', 'in', runIds)
+    .orderBy('run_id')
     .orderBy('item')
     .execute();
-  return rows.map(({ errorCode, errorMessage, ...item }) => ({
-    ...item,
-    error: toFailure(errorCode, errorMessage),
-  }));
+  const items = new Map<number, RunItem[]>();
+  for (const { runId, errorCode, errorMessage, ...item } of rows) {
+    const ofRun = items.get(runId) ?? [];
+    ofRun.push({ ...item, error: toFailure(errorCode, errorMessage) });
+    items.set(runId, ofRun);
+  }
+  return items;
 }
 
 /**
- * Counts the rejects of loads by code, up to MAX_COUNTED_REJECTS. The most frequent code comes
- * first.
+ * Counts the rejects of the loads that runs created, by run and code, up to MAX_COUNTED_REJECTS of
+ * each run. The most frequent code comes first. A run without rejects is missing.
  */
-export async function countRejectsOfJobs(
+export async function countRejectsOfRuns(
   db: Database,
-  environmentId: number,
-  jobIds: readonly string[],
-): Promise<Record<string, number>> {
-  if (jobIds.length === 0) return {};
-  const rows = await rowsOf<{ code: string; count: number }>(prepared(db))`
-    select error_code as code, count(*) as count
+  runIds: readonly number[],
+): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>> {
+  const rows = await rowsOf<{ runId: number; codes: Record<string, number> }>(prepared(db))`
+    select run_id as "runId", json_object_agg(error_code, rejects order by rejects desc, error_code) as codes
     from (
-      select r.error_code
-      from loads l
-      join load_rejects r using (load_id)
-      where l.environment_id = ${environmentId} and l.job_id = any (${[...jobIds]}::uuid[])
-      limit ${MAX_COUNTED_REJECTS}
-    ) refused
-    group by 1
-    order by 2 desc, 1`;
-  return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
+      select r.run_id, refused.error_code, count(*) as rejects
+      from unnest(${[...runIds]}::bigint[]) r (run_id)
+      cross join lateral (
+        select j.error_code
+        from schedule_run_items i
+        join loads l using (job_id)
+        join load_rejects j using (load_id)
+        where i.run_id = r.run_id and i.is_new
+        limit ${MAX_COUNTED_REJECTS}
+      ) refused
+      group by 1, 2
+    ) counted
+    group by 1`;
+  return new Map(rows.map(({ runId, codes }) => [runId, codes]));
 }
 
 /** Deletes refused items, because the next attempt may be able to accept them. */

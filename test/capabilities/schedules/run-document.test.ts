@@ -1,10 +1,14 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
 import type { ScheduleRun } from '../../../src/capabilities/schedules/api.ts';
 import { endWaitingRuns } from '../../../src/capabilities/schedules/end-run.ts';
+import { renderScheduleRun, renderScheduleRuns } from '../../../src/capabilities/schedules/render-run.ts';
+import { readRuns } from '../../../src/capabilities/schedules/run-store.ts';
 import type { ScheduleDefinition } from '../../../src/capabilities/schedules/schema.ts';
+import { databaseOn } from '../../../src/postgres/database.ts';
 import { checkRun } from '../../support/oracles/run-document.ts';
 import { openServer } from '../../support/servers/http.ts';
 import { startWebServer } from '../../support/servers/web-server.ts';
@@ -156,4 +160,30 @@ test('the document of a failed run has its reason, and no secret of its source',
   });
   expect(web.requests.at(-1)?.headers.authorization).toBe('secret-in-header');
   expect(JSON.stringify(document)).not.toContain('secret-in-header');
+});
+
+test('runs that are listed together have the documents of single runs, with the queries of one', async () => {
+  await writeFile(join(drop, 'e.csv'), 'user_id,plan\n,free\n');
+  await writeFile(join(drop, 'f.csv'), 'user_id,plan\nu5,free,x\n,free\n');
+  await run({ load: { files: { pattern: 'e.csv' } } });
+  await run({ load: { files: { pattern: '[ef].csv' } } });
+  await run({ export: { event_type: 'users' } });
+  const { db, pool } = t.system;
+  const runs = await readRuns(db, { environmentId }, 10);
+  const documents: object[] = [];
+  for (const each of runs) documents.push(await renderScheduleRun(db, each, server.address));
+  const client = await pool.connect();
+  try {
+    let queries = 0;
+    const query = (...statement: Parameters<typeof client.query>) => {
+      queries++;
+      return client.query(...statement);
+    };
+    const counted = databaseOn({ query } as unknown as pg.PoolClient);
+    expect(await renderScheduleRuns(counted, runs, server.address)).toEqual(documents);
+    // Items, loads, exports with their files, and rejects.
+    expect(queries).toBeLessThanOrEqual(5);
+  } finally {
+    client.release();
+  }
 });
