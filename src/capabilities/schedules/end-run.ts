@@ -1,10 +1,11 @@
+import pLimit from 'p-limit';
 import { nextOf, walkPages } from '../../base/pages.ts';
 import { summaries } from '../../base/wording.ts';
 import { addressesFor } from '../../domain/job.ts';
 import { endedStatuses } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { readExports } from '../../export/store.ts';
-import { readLoads, readShown } from '../../load/read-store.ts';
+import { type Export, readExports } from '../../export/store.ts';
+import { type Load, readLoads, readShown } from '../../load/read-store.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { deleteTasks } from '../../tasks/store.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
@@ -24,6 +25,8 @@ import { moveCursor, remember } from './schedule-store.ts';
 import { notifiedEnds, type RunDefinition } from './schema.ts';
 
 const usualPage = 200;
+/** Number of loads of a run that are read at a time, so that other work gets connections. */
+const jobsAtATime = 4;
 
 /**
  * Ends the runs whose jobs have all ended. Ends each run and stores its results in one transaction.
@@ -82,21 +85,29 @@ async function readEnds(
   const jobs = isExport
     ? await readExports(context.db, environmentId, ids)
     : await readLoads(context, environmentId, ids);
+  const byId = new Map(jobs.map((job) => [job.jobId, job]));
+  const atATime = pLimit(jobsAtATime);
   return Promise.all(
-    items.map(async (item) => {
-      if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
-      const job = jobs.find(({ jobId }) => jobId === item.jobId);
-      if (job === undefined) return { item, problem: gone, rejects: 0 };
-      if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
-      const shown = 'tally' in job ? await readShown(context, environmentId, job) : null;
-      if (shown?.isOpen === true) return null;
-      const rejects = 'tally' in job && item.isNew ? job.tally.rejected + Number(shown?.isPartial) : 0;
-      if (job.status === 'completed') return { item, problem: null, rejects };
-      const { code, message } = job.failure ?? cancelled;
-      const remarks = summaries(shown?.fields ?? {}).map(([, summary]) => `; ${summary}`);
-      return { item, problem: { code, message: message + remarks.join('') }, rejects: 0 };
-    }),
+    items.map((item) => atATime(() => readEnd(context, environmentId, item, byId.get(item.jobId ?? '')))),
   );
+}
+
+async function readEnd(
+  context: ScheduleContext,
+  environmentId: number,
+  item: RunItem,
+  job: Load | Export | undefined,
+): Promise<ItemEnd | null> {
+  if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
+  if (job === undefined) return { item, problem: gone, rejects: 0 };
+  if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
+  const shown = 'tally' in job ? await readShown(context, environmentId, job) : null;
+  if (shown?.isOpen === true) return null;
+  const rejects = 'tally' in job && item.isNew ? job.tally.rejected + Number(shown?.isPartial) : 0;
+  if (job.status === 'completed') return { item, problem: null, rejects };
+  const { code, message } = job.failure ?? cancelled;
+  const remarks = summaries(shown?.fields ?? {}).map(([, summary]) => `; ${summary}`);
+  return { item, problem: { code, message: message + remarks.join('') }, rejects: 0 };
 }
 
 const cancelled = { code: 'job_cancelled', message: 'The job was cancelled' };
