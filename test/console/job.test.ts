@@ -249,6 +249,20 @@ test('the page of a job repeats an export, and loads a file with another mapping
   await expectAccessible(loadPage);
 });
 
+test('the page of a deletion has its outcome and what it removed', async () => {
+  await stage.post('/v1/identify', { user_id: 'gone', metadata: {} });
+  const { body } = await stage.server.json<{ job_id: string }>('/v1/users', {
+    method: 'DELETE',
+    json: { users: ['gone', 'never there'] },
+  });
+  const page = await stage.open(`/jobs/${body.job_id}`);
+  await page.getByText(/^1 of 2 ids deleted in/).waitFor();
+  await unfold(page, 'Details');
+  await page.getByText('2 requested').waitFor();
+  await page.getByText('Removed events').waitFor();
+  await expectAccessible(page);
+});
+
 // proves: console-truth, console-outage
 test('open pages report a killed server, and then show the ledger without a reload', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '4k' } }, async (site) => {

@@ -2,7 +2,7 @@ import type { AnyComponent, VNode } from 'preact';
 import { lazy } from 'preact-iso';
 import type { NeedKind } from '../../domain/need.ts';
 import type { Query } from './lib/address.ts';
-import type { JobDetail } from './lib/jobs.ts';
+import type { JobDetail, LoadJob } from './lib/jobs.ts';
 import type { IconName } from './ui/drawings.tsx';
 import type { Fact } from './ui/page.tsx';
 
@@ -17,11 +17,11 @@ export interface Part {
   readonly needs?: Partial<Record<NeedKind, NeedPlace>>;
   /** Kinds of loads that create their own file. */
   readonly jobTypes?: Readonly<Record<string, OwnJobType>>;
-  readonly jobFacts?: (job: JobDetail) => readonly Fact[];
+  readonly jobFacts?: (job: LoadJob) => readonly Fact[];
   /** Rarely used actions in the menu of a load or an export. */
   readonly JobMenu?: AnyComponent<JobProps>;
   /** Replaces the links to the profiles that a load wrote. `null` keeps the default links. */
-  readonly jobLinks?: (job: JobDetail) => VNode | null;
+  readonly jobLinks?: (job: LoadJob) => VNode | null;
   /** Panel for a user id that has no profile. It is shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
   /** Only one capability may have this. */
@@ -45,7 +45,7 @@ interface SignInPart {
 
 interface OwnJobType {
   readonly name: string;
-  readonly outcome: (job: JobDetail) => string;
+  readonly outcome: (job: LoadJob) => string;
 }
 
 /**

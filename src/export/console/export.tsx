@@ -3,13 +3,13 @@ import { screenHref, useQuery } from '../../console/client/lib/address.ts';
 import { post } from '../../console/client/lib/api.ts';
 import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../../console/client/lib/data.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../../console/client/lib/format.ts';
-import { type JobDetail, jobHref, jobPath, useStart } from '../../console/client/lib/jobs.ts';
+import { jobHref, jobPath, useStart } from '../../console/client/lib/jobs.ts';
 import { ActionButton } from '../../console/client/ui/controls.tsx';
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { Loading, Notice, Page, Problems, Section, Time } from '../../console/client/ui/page.tsx';
 import { Value } from '../../console/client/ui/properties.tsx';
 import type { JobListItem } from '../../http/job.ts';
-import type { ExportPreview } from '../api.ts';
+import type { ExportJobDetail, ExportPreview } from '../api.ts';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
@@ -72,7 +72,7 @@ const earlierColumns: readonly Column<JobListItem>[] = [
 
 /** Shows the request of an export, with a button that repeats it. */
 function Again({ id }: { readonly id: string }): VNode | null {
-  const { data } = useApi<JobDetail>(jobPath(id));
+  const { data } = useApi<ExportJobDetail>(jobPath(id));
   if (data === undefined) return null;
   const words = Object.entries(exportOf(data)).map(
     ([name, value]) => `${name} ${visibleText(textOf(value))}`,

@@ -1,8 +1,7 @@
 import type { VNode } from 'preact';
 import { useApi } from '../../console/client/lib/data.ts';
 import { formatBytes, formatCount } from '../../console/client/lib/format.ts';
-import { type JobDetail, useStart } from '../../console/client/lib/jobs.ts';
-import type { JobProps } from '../../console/client/part.ts';
+import { useStart } from '../../console/client/lib/jobs.ts';
 import { ActionButton, type ButtonProps, CopyButton } from '../../console/client/ui/controls.tsx';
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { type Fact, Loaded, Time } from '../../console/client/ui/page.tsx';
@@ -10,12 +9,14 @@ import type { ExportJob, ExportJobDetail } from '../api.ts';
 import { exportOf, exportsPath } from './request.ts';
 
 declare module '../../console/client/lib/jobs.ts' {
-  interface JobDetail extends Partial<Pick<ExportJobDetail, 'warnings' | 'emails'>> {}
+  interface JobDocuments {
+    readonly export: ExportJobDetail;
+  }
 }
 
 /* Exports on the page of a job, including a button that repeats the export. */
 
-type AgainProps = Pick<ButtonProps, 'look'> & JobProps;
+type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
 export function ExportAgain({ job, look }: AgainProps): VNode {
   const start = useStart();
@@ -27,7 +28,7 @@ export function ExportAgain({ job, look }: AgainProps): VNode {
 }
 
 /** Returns the number of rows written and the warnings of an export. */
-export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail): readonly Fact[] {
+export function exportFacts({ completed_rows: rows, warnings }: ExportJobDetail): readonly Fact[] {
   return [
     ['Rows', formatCount(rows)],
     ...warnings.map(({ message, details }): Fact => ['Warning', `${message} (${details})`]),
@@ -37,7 +38,7 @@ export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail):
 /**
  * Shows the files of an export, with their hashes and links. Reloads them when the status changes.
  */
-export function ExportFiles({ job: { job_id, status } }: { readonly job: JobDetail }): VNode {
+export function ExportFiles({ job: { job_id, status } }: { readonly job: ExportJobDetail }): VNode {
   const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(job_id)}`;
   return <Loaded of={useApi<ExportJob>(path, undefined, status)}>{(data) => <Files of={data} />}</Loaded>;
 }

@@ -91,9 +91,7 @@ export function formatOf({ format }: ExportWish) {
 }
 
 /** Returns the request body of an earlier export. */
-export function exportOf({ options, emails = [] }: Again): Body {
+export function exportOf({ options, emails }: Pick<ExportJobDetail, 'options' | 'emails'>): Body {
   const { retention_days: _, ...request } = options;
   return { ...(request as Body), ...(emails.length > 0 && { emails }) };
 }
-
-type Again = Pick<ExportJobDetail, 'options'> & Partial<Pick<ExportJobDetail, 'emails'>>;

@@ -2,7 +2,13 @@ import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { post } from '../../console/client/lib/api.ts';
 import { formatCount, plural } from '../../console/client/lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, jobPath } from '../../console/client/lib/jobs.ts';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  jobPath,
+  type LoadJob,
+} from '../../console/client/lib/jobs.ts';
 import type { JobProps } from '../../console/client/part.ts';
 import { ActionButton, Menu } from '../../console/client/ui/controls.tsx';
 import { ConfirmButton } from '../../console/client/ui/dialog.tsx';
@@ -91,9 +97,10 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
  * Shows a button that applies the plan exactly as shown. The server refuses to apply it if profiles
  * have changed since the plan was made.
  */
-function Apply({ job: { job_id, type, status, plan, failure }, onDone }: ActionsProps): VNode | null {
+function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode | null {
+  const { job_id, type, status, plan, failure } = job;
   const isDrifted = failure?.error_code === 'plan_drifted';
-  if (plan == null || plan.applied_at !== null || !(status === 'completed' || isDrifted)) return null;
+  if (plan === null || plan.applied_at !== null || !(status === 'completed' || isDrifted)) return null;
   const { inserted, updated, removed } = plan.counts;
   const verb = ownJobTypes.get(type)?.name ?? (isDrifted ? 'Load anyway' : 'Load');
   const apply = () =>
@@ -107,13 +114,12 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
 
 /** Shows the actions of a job. Rarely used actions are in a menu. */
 export function JobActions({ job, onDone }: ActionsProps & JobProps): VNode {
-  const isExport = job.type === 'export';
-  const hasMenu = isExport || (isLoad(job) && !ownJobTypes.has(job.type));
+  const hasMenu = job.type === 'export' || (isLoad(job) && !ownJobTypes.has(job.type));
   return (
     <>
-      <Apply job={job} onDone={onDone} />
+      {isLoad(job) ? <Apply job={job} onDone={onDone} /> : null}
       <JobActs job={job} onDone={onDone} />
-      {isExport ? <ExportAgain look="main" job={job} /> : null}
+      {job.type === 'export' ? <ExportAgain look="main" job={job} /> : null}
       {hasMenu ? (
         <Menu label="More">{parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} />)}</Menu>
       ) : null}

@@ -10,7 +10,15 @@ import {
   plural,
   visibleText,
 } from '../../console/client/lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../console/client/lib/jobs.ts';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  type LoadJob,
+  refusedHref,
+  workMs,
+} from '../../console/client/lib/jobs.ts';
+import type { JobProps } from '../../console/client/part.ts';
 import { JobLink, Notice } from '../../console/client/ui/page.tsx';
 import { ownJobTypes } from './job-types.ts';
 
@@ -21,22 +29,21 @@ const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
   companies: ['company', 'companies'],
 };
 
-interface AnswerProps {
-  readonly job: JobDetail;
-  readonly entity: unknown;
+interface LoadProps {
+  readonly job: LoadJob;
 }
 
 /**
  * Shows the outcome or progress of the job in a sentence. If a person has to do something, also
  * shows what.
  */
-export function Answer({ job, entity }: AnswerProps): VNode {
+export function Answer({ job }: JobProps): VNode {
   const { status, failure, last_error: lastError } = job;
   if (isUnfinished(job))
     return (
       <div class="panel panel-padded stack">
         {status === 'queued' ? <p class="outcome">{waitingText(job)}</p> : <Progress job={job} />}
-        {job.plan != null && job.plan.applied_at === null ? (
+        {isLoad(job) && job.plan !== null && job.plan.applied_at === null ? (
           <p class="hint">The whole file is read, and nothing is written.</p>
         ) : null}
         {lastError === null ? null : (
@@ -47,7 +54,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
         )}
       </div>
     );
-  if (status === 'held') return <Held job={job} />;
+  if (isLoad(job) && status === 'held') return <Held job={job} />;
   if (status === 'cancelled')
     return (
       <Notice>
@@ -60,24 +67,32 @@ export function Answer({ job, entity }: AnswerProps): VNode {
       <Notice look="bad">
         <p>
           {failure.message}
-          <Rejected job={job} />
+          {isLoad(job) ? <Rejected job={job} /> : null}
         </p>
         <p class="codes">{failure.error_code}</p>
       </Notice>
     );
-  const isPlan = job.dry_run === true && isLoad(job);
-  const needsNobody = !isLoad(job) || waitingRejects(job) <= 0;
+  if (isLoad(job)) return <LoadOutcome job={job} />;
   return (
-    <Notice look={needsNobody || isPlan ? 'good' : 'warn'}>
+    <Notice look="good">
+      <p class="outcome">{otherOutcome(job)}</p>
+    </Notice>
+  );
+}
+
+function LoadOutcome({ job }: LoadProps): VNode {
+  const needsNobody = job.dry_run || waitingRejects(job) <= 0;
+  return (
+    <Notice look={needsNobody ? 'good' : 'warn'}>
       <p class="outcome">
-        {outcomeText(job, entity)}
+        {loadOutcome(job)}
         <Rejected job={job} />
       </p>
       {summaries(job).map(([name, summary]) => (
         <p key={name}>{visibleText(summary)}</p>
       ))}
-      <p class="row">{linksOf(job, entity)}</p>
-      {isPlan ? <Doubts job={job} /> : null}
+      <p class="row">{linksOf(job)}</p>
+      {job.dry_run ? <Doubts job={job} /> : null}
     </Notice>
   );
 }
@@ -85,11 +100,11 @@ export function Answer({ job, entity }: AnswerProps): VNode {
 /** Share of superseded records above which the page shows a notice. */
 const usualSuperseded = 0.2;
 
-function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: JobDetail }): VNode {
-  const { superseded = 0, read = 0 } = counts;
+function Doubts({ job: { counts, duplicate_of: twin } }: LoadProps): VNode {
+  const { superseded, read } = counts;
   return (
     <>
-      {twin == null ? null : (
+      {twin === null ? null : (
         <p class="warn">
           The same bytes were loaded before, by <JobLink id={twin} />.
         </p>
@@ -105,9 +120,10 @@ function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: Jo
 }
 
 /** Shows the progress, the speed and the remaining time of a job. */
-function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
-  const { completed_rows: completed, total_rows: total, rows_per_second: rate } = job;
-  const remainingMs = rate == null || rate === 0 ? 0 : ((total - completed) / rate) * 1_000;
+function Progress({ job }: JobProps): VNode {
+  const { completed_rows: completed, total_rows: total } = job;
+  const rate = 'rows_per_second' in job ? job.rows_per_second : null;
+  const remainingMs = rate === null || rate === 0 ? 0 : ((total - completed) / rate) * 1_000;
   return (
     <div class="stack">
       <progress value={job.progress} max={1} aria-label="Progress" />
@@ -117,18 +133,19 @@ function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
           {formatCount(completed)} of {job.type === 'export' ? 'about ' : ''}
           {formatCount(total)} rows
         </span>
-        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
+        {rate === null ? null : <span>{formatCount(rate)} rows/s</span>}
         {remainingMs <= 0 ? null : <span>about {formatMs(remainingMs)} left</span>}
       </p>
     </div>
   );
 }
 
-function waitingText({ queue_position: ahead }: JobDetail): string {
+function waitingText(job: JobDetail): string {
+  const ahead = 'queue_position' in job ? job.queue_position : null;
   return ahead ? `Waiting for its turn: ${plural(ahead, 'job')} ahead.` : 'Waiting for a worker.';
 }
 
-function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
+function Held({ job: { held } }: LoadProps): VNode {
   return (
     <Notice>
       <p>The file differs from what was expected. Nothing was written. Load it anyway, or discard it.</p>
@@ -142,48 +159,52 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
 }
 
 /** Returns the number of rejects of a load that no later load has corrected. */
-function waitingRejects({ counts, rejects }: JobDetail): number {
-  return (counts?.['rejected'] ?? 0) - (rejects?.loaded_since.count ?? 0);
+function waitingRejects({ rejects }: LoadJob): number {
+  return rejects.count - rejects.loaded_since.count;
 }
 
-function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job: JobDetail }): VNode | null {
-  const rejected = counts?.['rejected'] ?? 0;
+function Rejected({ job: { job_id, dry_run, rejects } }: LoadProps): VNode | null {
+  const rejected = rejects.count;
   if (rejected === 0) return null;
-  const since = rejects?.loaded_since.count ?? 0;
+  const since = rejects.loaded_since.count;
   const text = plural(rejected, 'rejected record');
   return (
     <>
       ;{' '}
       <a href={refusedHref(job_id)}>
-        {dry_run === true || since >= rejected ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
+        {dry_run || since >= rejected ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
       </a>
       {since === 0 ? null : `; ${formatCount(since)} of ${plural(rejected, 'refused record')} loaded since`}
     </>
   );
 }
 
-function outcomeText(job: JobDetail, entity: unknown): string {
-  const { counts = {}, type } = job;
-  const duration = ` in ${formatMs(workMs(job))}`;
-  const { inserted = 0, updated = 0, unchanged = 0, removed = 0 } = counts;
-  if (type === 'export')
-    return `${plural(job.completed_rows, 'row')} exported${duration}, ${formatBytes(job.file_size)}`;
-  if (!isLoad(job))
-    return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${duration}`;
-  const ownType = ownJobTypes.get(type);
-  if (ownType !== undefined && job.dry_run !== true) return ownType.outcome(job);
-  const what = plural(inserted + updated + unchanged, ...(nouns[String(entity)] ?? ['record', 'records']));
-  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
-  return job.dry_run === true
-    ? `Nothing is written yet: ${what} would be stored${gone}`
-    : `${what} stored${duration}${gone}`;
+function otherOutcome(job: Exclude<JobDetail, LoadJob>): string {
+  const duration = formatMs(workMs(job));
+  if (job.type === 'export')
+    return `${plural(job.completed_rows, 'row')} exported in ${duration}, ${formatBytes(job.file_size)}`;
+  const { deleted, requested } = job.counts;
+  return `${formatCount(deleted)} of ${plural(requested, 'id')} deleted in ${duration}`;
 }
 
-function linksOf(job: JobDetail, entity: unknown): ComponentChildren {
-  const { job_id, counts = {} } = job;
+function loadOutcome(job: LoadJob): string {
+  const { inserted, updated, unchanged, removed } = job.counts;
+  const ownType = ownJobTypes.get(job.type);
+  if (ownType !== undefined && !job.dry_run) return ownType.outcome(job);
+  const noun = nouns[String(job.options['entity'])] ?? ['record', 'records'];
+  const what = plural(inserted + updated + unchanged, ...noun);
+  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
+  return job.dry_run
+    ? `Nothing is written yet: ${what} would be stored${gone}`
+    : `${what} stored in ${formatMs(workMs(job))}${gone}`;
+}
+
+function linksOf(job: LoadJob): ComponentChildren {
+  const { job_id, counts, options } = job;
+  const entity = options['entity'];
   const [others = null] = parts.flatMap(({ jobLinks }) => jobLinks?.(job) ?? []);
   if (others !== null) return others;
-  if (job.dry_run !== false || (counts['inserted'] ?? 0) + (counts['updated'] ?? 0) === 0) return null;
+  if (job.dry_run || counts.inserted + counts.updated === 0) return null;
   return (
     <>
       {entity === 'companies' ? null : <a href={screenHref('/people', { job_id })}>The users it wrote</a>}

@@ -46,17 +46,17 @@ function JobOf({ id }: { readonly id: string }): VNode {
 }
 
 function Shown({ job }: JobProps): VNode {
-  const isOfLoad = isLoad(job) && job.counts !== undefined;
-  const isPlan = job.plan != null && job.plan.applied_at === null;
+  const plan = isLoad(job) ? job.plan : null;
+  const isPlan = plan !== null && plan.applied_at === null;
   return (
     <>
-      <Answer job={job} entity={job.options['entity']} />
-      {isOfLoad && (isUnfinished(job) || job.completed_rows > 0) ? (
+      <Answer job={job} />
+      {isLoad(job) && (isUnfinished(job) || job.completed_rows > 0) ? (
         <section class="panel panel-padded" aria-label="Balance">
           <Balance of={job} />
         </section>
       ) : null}
-      {isOfLoad && !isUnfinished(job) && (job.rejects?.count ?? 0) > 0 ? (
+      {isLoad(job) && !isUnfinished(job) && job.rejects.count > 0 ? (
         <Causes
           job={job}
           title="Why records were rejected"
@@ -67,7 +67,7 @@ function Shown({ job }: JobProps): VNode {
       {isPlan ? <Changes jobId={job.job_id} /> : null}
       {job.type === 'export' ? <ExportFiles job={job} /> : null}
       <div>
-        {job.plan == null || isPlan ? null : (
+        {plan === null || isPlan ? null : (
           <Fold title="Changes">
             <Changes jobId={job.job_id} />
           </Fold>
@@ -87,11 +87,11 @@ function sizeOf({ file_size: size, total_rows: rows }: JobDetail): string {
   return `${size === 0 ? '' : `${formatBytes(size)}, `}${plural(rows, 'row')}`;
 }
 
-function stateOf({ status, dry_run, plan }: JobDetail): VNode {
+function stateOf(job: JobDetail): VNode {
   return (
     <>
-      <StatusBadge status={status} />
-      {dry_run === true ? <Badge tone="off">{plan == null ? 'dry run' : 'plan'}</Badge> : null}
+      <StatusBadge status={job.status} />
+      {isLoad(job) && job.dry_run ? <Badge tone="off">{job.plan === null ? 'dry run' : 'plan'}</Badge> : null}
     </>
   );
 }

@@ -79,14 +79,14 @@ export function Phases({ job }: JobProps): VNode {
 const shownWaitMs = 1_000;
 
 export function tookOf(job: JobDetail): VNode {
-  const rate = job.rows_per_second;
+  const rate = 'rows_per_second' in job ? job.rows_per_second : null;
   const ms = workMs(job);
   const waited = waitedMs(job.phases);
   return (
     <span class="faint num">
       {ms === null ? 'waiting' : formatMs(ms)}
       {waited < shownWaitMs ? '' : ` · waited ${formatMs(waited)}`}
-      {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
+      {rate === null ? '' : ` · ${formatCount(rate)} rows/s`}
       {job.attempts > 1 ? ` · started ${job.attempts} times` : ''}
     </span>
   );

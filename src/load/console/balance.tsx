@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../../console/client/lib/format.ts';
-import { type JobDetail, refusedHref } from '../../console/client/lib/jobs.ts';
+import { type LoadJob, refusedHref } from '../../console/client/lib/jobs.ts';
 
 /* Balance of a load's records: a bar, and each number next to its label. */
 
@@ -43,9 +43,9 @@ export function BalanceBar({ counts, total }: BarProps): VNode {
 }
 
 /** Shows the balance of a load: the outcomes of all records read. */
-export function Balance({ of }: { readonly of: JobDetail }): VNode {
-  const { job_id: jobId, counts = {}, total_rows: total } = of;
-  const read = counts['read'] ?? 0;
+export function Balance({ of }: { readonly of: LoadJob }): VNode {
+  const { job_id: jobId, counts, total_rows: total } = of;
+  const { read } = counts;
   const shown = partsOf(counts);
   const missing = shown.reduce((rest, { count }) => rest - count, read);
   return (

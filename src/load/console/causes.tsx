@@ -2,13 +2,13 @@ import type { VNode } from 'preact';
 import { withQuery } from '../../console/client/lib/address.ts';
 import { useApi } from '../../console/client/lib/data.ts';
 import { formatCount, formatShare } from '../../console/client/lib/format.ts';
-import { type JobDetail, jobPath } from '../../console/client/lib/jobs.ts';
+import { jobPath, type LoadJob } from '../../console/client/lib/jobs.ts';
 import { named } from '../../console/client/ui/controls.tsx';
 import { Loaded, Section, VisibleText } from '../../console/client/ui/page.tsx';
 import type { RejectCause } from '../rejects/api.ts';
 
 interface CausesProps {
-  readonly job: Pick<JobDetail, 'job_id' | 'rejects'>;
+  readonly job: Pick<LoadJob, 'job_id' | 'rejects'>;
   readonly title: string;
   readonly aside: VNode;
   readonly chosen?: string;
@@ -17,7 +17,7 @@ interface CausesProps {
 
 /** Lists the causes of rejects with counts and examples. The most frequent cause comes first. */
 export function Causes({ job, title, aside, chosen = '', hrefOf }: CausesProps): VNode {
-  const count = job.rejects?.count ?? 0;
+  const { count } = job.rejects;
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(
     withQuery(`${jobPath(job.job_id)}/rejects`, { group_by: 'cause' }),
     undefined,

@@ -1,29 +1,25 @@
 import { parts } from 'sluice:capabilities';
 import { plural, visibleText } from '../../console/client/lib/format.ts';
-import { type JobDetail, originText } from '../../console/client/lib/jobs.ts';
+import { type LoadJob, originText } from '../../console/client/lib/jobs.ts';
 import { Copied } from '../../console/client/ui/controls.tsx';
 import { type Fact, JobLink } from '../../console/client/ui/page.tsx';
-import type { JobListItem } from '../../http/job.ts';
-import type { Run } from '../../http/run.ts';
 import type { JobDetail as LoadDetail } from '../api.ts';
 
-type SharedField =
-  | keyof JobListItem
-  | Exclude<keyof Run, 'rejects'>
-  | ('completed_rows' | 'progress' | 'last_error' | 'attempts');
 declare module '../../console/client/lib/jobs.ts' {
-  interface JobDetail extends Partial<Omit<LoadDetail, SharedField | 'counts_by_kind'>> {}
+  interface JobDocuments {
+    readonly load: LoadDetail;
+  }
 }
 
 /** Returns facts about a load for its job page: how its file was read, and related loads. */
-export function loadFacts(job: JobDetail): readonly Fact[] {
+export function loadFacts(job: LoadJob): readonly Fact[] {
   const { read_as: readAs, sources, duplicate_of: twin, held } = job;
   return [
     ['Read as', readAs && formatOf(readAs)],
     ...sources.map(({ sha256 }): Fact => ['SHA-256', sha256 && <Copied text={sha256} />]),
     ['Same bytes as', twin && <JobLink id={twin} />],
     ['Mends', job.mends && <JobLink id={job.mends} />],
-    ...(job.rejects?.loaded_since.jobs ?? []).map((id): Fact => ['Mended by', <JobLink key={id} id={id} />]),
+    ...job.rejects.loaded_since.jobs.map((id): Fact => ['Mended by', <JobLink key={id} id={id} />]),
     ['Held', held?.reasons.map(({ figure, message }) => `${figure}: ${visibleText(message)}`).join('; ')],
     ['Decided by', held?.decided_by && originText(held.decided_by)],
     ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
@@ -31,7 +27,7 @@ export function loadFacts(job: JobDetail): readonly Fact[] {
   ];
 }
 
-function formatOf({ format, encoding, csv, sheet, member }: NonNullable<JobDetail['read_as']>): string {
+function formatOf({ format, encoding, csv, sheet, member }: NonNullable<LoadJob['read_as']>): string {
   const parts = [format.toUpperCase(), encoding];
   if (csv !== null)
     parts.push(`delimiter ${JSON.stringify(csv.delimiter)}`, plural(csv.columns.length, 'column'));

@@ -6,7 +6,14 @@ import { apiHref, type Query, useQuery, withQuery } from '../../console/client/l
 import { api } from '../../console/client/lib/api.ts';
 import { useAction, useApi } from '../../console/client/lib/data.ts';
 import { plural, visibleText } from '../../console/client/lib/format.ts';
-import { jobHref, jobPath, pauseOf } from '../../console/client/lib/jobs.ts';
+import {
+  isLoad,
+  type JobDetail,
+  jobHref,
+  jobPath,
+  type LoadJob,
+  pauseOf,
+} from '../../console/client/lib/jobs.ts';
 import type { RecordCheck } from '../../console/client/part.ts';
 import { Button } from '../../console/client/ui/controls.tsx';
 import { Pager } from '../../console/client/ui/list.tsx';
@@ -19,7 +26,6 @@ import {
   StatusBadge,
   VisibleText,
 } from '../../console/client/ui/page.tsx';
-import type { JobDetail as LoadDetail } from '../api.ts';
 import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
@@ -28,7 +34,7 @@ import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
-  const job = useApi<LoadDetail>(jobPath(id), pauseOf);
+  const job = useApi<JobDetail>(jobPath(id), pauseOf);
   return (
     <Page
       title="Refused records"
@@ -37,7 +43,11 @@ export function Refused(): VNode {
     >
       <Loaded of={job}>
         {(data) =>
-          data.counts.rejected === 0 ? none : <Records query={query} job={data} onChange={job.reload} />
+          isLoad(data) && data.rejects.count > 0 ? (
+            <Records query={query} job={data} onChange={job.reload} />
+          ) : (
+            none
+          )
         }
       </Loaded>
     </Page>
@@ -78,7 +88,7 @@ function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
 
 interface RefusedProps {
   readonly query: Query;
-  readonly job: LoadDetail;
+  readonly job: LoadJob;
   readonly onChange: () => void;
 }
 

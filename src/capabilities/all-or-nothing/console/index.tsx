@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Query } from '../../../console/client/lib/address.ts';
-import type { JobDetail } from '../../../console/client/lib/jobs.ts';
+import type { LoadJob } from '../../../console/client/lib/jobs.ts';
 import type { Part } from '../../../console/client/part.ts';
 import { Check } from '../../../console/client/ui/controls.tsx';
 import { JobLink } from '../../../console/client/ui/page.tsx';
@@ -22,7 +22,7 @@ export const part: Part = {
   },
 };
 
-function fieldOf(job: JobDetail): OnFailureField {
+function fieldOf(job: LoadJob): OnFailureField {
   return (job as { on_failure?: OnFailureField }).on_failure ?? null;
 }
 

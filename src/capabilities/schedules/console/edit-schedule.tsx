@@ -5,7 +5,7 @@ import { screenHref, useQuery } from '../../../console/client/lib/address.ts';
 import { api } from '../../../console/client/lib/api.ts';
 import { useData } from '../../../console/client/lib/data.ts';
 import { slugOf, timeZone } from '../../../console/client/lib/format.ts';
-import { isLoad, type JobDetail, jobPath } from '../../../console/client/lib/jobs.ts';
+import { type JobDetail, jobPath } from '../../../console/client/lib/jobs.ts';
 import { InputField } from '../../../console/client/ui/controls.tsx';
 import { Loaded, Page, Section } from '../../../console/client/ui/page.tsx';
 import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
@@ -71,7 +71,7 @@ function Draft({ model }: { readonly model: Model }): VNode {
 
 /** Returns the part of a definition that repeats a job: an export, or a load without its source. */
 function workOf(job: JobDetail): { readonly load?: object; readonly export?: object } {
-  if (!isLoad(job)) {
+  if (job.type === 'export') {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(job);
     return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
   }

@@ -5,6 +5,7 @@ import {
   isUnfinished,
   type JobDetail,
   jobPath,
+  type LoadJob,
   useStart,
   workMs,
 } from '../../../console/client/lib/jobs.ts';
@@ -35,12 +36,12 @@ export const part: Part = {
   JobMenu: Undo,
 };
 
-function fieldsOf(job: JobDetail): Partial<UndoFields> {
+function fieldsOf(job: LoadJob): Partial<UndoFields> {
   return job as Partial<UndoFields>;
 }
 
-function outcomeText(job: JobDetail): string {
-  const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
+function outcomeText(job: LoadJob): string {
+  const { inserted, updated, removed } = job.counts;
   const kept = fieldsOf(job).undo?.kept ?? 0;
   const stay = kept === 0 ? '' : `; ${plural(kept, 'profile')} kept because newer`;
   return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
@@ -48,9 +49,10 @@ function outcomeText(job: JobDetail): string {
 
 /** Returns true if the job wrote something that has not been undone. */
 function isUndoable(job: JobDetail): boolean {
-  const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
-  const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
-  return isLoad(job) && !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
+  if (!isLoad(job)) return false;
+  const { inserted, updated, removed } = job.counts;
+  const hasWritten = !job.dry_run && inserted + updated + removed > 0;
+  return !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
 /** Starts a plan of the undo and opens it. The plan can then be applied. */

@@ -1,26 +1,21 @@
 /* Jobs: their records, their addresses and their states. */
 
 import { useLocation } from 'preact-iso';
+import { type LoadType, loadTypes } from '../../../domain/load.ts';
 import type { JobListItem } from '../../../http/job.ts';
-import type { Run } from '../../../http/run.ts';
 import { screenHref } from './address.ts';
 import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
 import { visibleText } from './format.ts';
 
-type Counts = Readonly<Record<string, number>>;
+/** Documents of jobs. The `console` folder of each kind of job declares its document. */
+// biome-ignore lint/suspicious/noEmptyInterface: each kind adds a member.
+export interface JobDocuments {}
 
-/**
- * Detail of a job of any kind. The `console` folder of each kind of job declares the members of
- * that kind.
- */
-export interface JobDetail extends Omit<JobListItem, 'counts'>, Omit<Run, keyof JobListItem | 'rejects'> {
-  readonly completed_rows: number;
-  readonly progress: number;
-  readonly counts?: Counts;
-  readonly last_error: string | null;
-  readonly attempts: number;
-}
+/** Document of a job of any kind. `type` is the discriminant. */
+export type JobDetail = JobDocuments[keyof JobDocuments];
+
+export type LoadJob = Extract<JobDetail, { readonly type: LoadType }>;
 
 /** Returns how a job was started, and by whom. */
 export function originText(origin: JobListItem['origin']): string {
@@ -33,8 +28,8 @@ export function isUnfinished({ status }: { readonly status: string }): boolean {
   return status === 'queued' || status === 'processing';
 }
 
-export function isLoad({ type }: { readonly type: string }): boolean {
-  return type !== 'export' && !type.startsWith('delete_');
+export function isLoad(job: JobDetail): job is LoadJob {
+  return loadTypes.some((type) => type === job.type);
 }
 
 export function jobPath(jobId: string): string {
