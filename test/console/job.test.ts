@@ -249,6 +249,22 @@ test('the page of a job repeats an export, and loads a file with another mapping
   await expectAccessible(loadPage);
 });
 
+test('the page of an export whose lists are cut says so, and offers no repetition', async () => {
+  const { job_id: jobId } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
+    user_id: Array.from({ length: 101 }, (_, at) => `cut${at}`),
+  });
+  const page = await stage.open(`/jobs/${jobId}`);
+  await page.getByText(/^0 rows exported in/).waitFor();
+  await page.getByRole('link', { name: 'manifest.json' }).waitFor();
+  await unfold(page, 'Details');
+  await page.getByText('Long lists are cut here').waitFor();
+  expect(await page.getByRole('button', { name: 'Export again' }).count()).toBe(0);
+  await page.goto(stage.address(`/jobs/${jobId}/refused`));
+  await page.getByText('No record was refused').waitFor();
+  await page.goto(stage.address('/export'));
+  await page.getByText(/user_id cut0,.*, …$/).waitFor();
+});
+
 test('the page of a deletion has its outcome and what it removed', async () => {
   await stage.post('/v1/identify', { user_id: 'gone', metadata: {} });
   const { body } = await stage.server.json<{ job_id: string }>('/v1/users', {

@@ -80,7 +80,9 @@ function Again({ id }: { readonly id: string }): VNode | null {
   return (
     <span class="row">
       <ExportAgain job={data} />
-      <span class="muted break">{words.join(', ') || 'everything'}</span>
+      <span class="muted break">
+        {[...words, ...(data.options_cut ? ['…'] : [])].join(', ') || 'everything'}
+      </span>
     </span>
   );
 }

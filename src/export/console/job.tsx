@@ -18,8 +18,10 @@ declare module '../../console/client/lib/jobs.ts' {
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
-export function ExportAgain({ job, look }: AgainProps): VNode {
+/** Shows nothing if the lists of the request are cut, because another export would result. */
+export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();
+  if (job.options_cut) return null;
   return (
     <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(job))}>
       Export again

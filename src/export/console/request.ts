@@ -90,7 +90,7 @@ export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/** Returns the request body of an earlier export. */
+/** Returns the request body of an earlier export. If its options are cut, so is the body. */
 export function exportOf({ options, emails }: Pick<ExportJobDetail, 'options' | 'emails'>): Body {
   const { retention_days: _, ...request } = options;
   return { ...(request as Body), ...(emails.length > 0 && { emails }) };

@@ -21,7 +21,7 @@ function kindFacts(job: JobDetail): readonly Fact[] {
   return job.type === 'export' ? exportFacts(job) : deletionFacts(job);
 }
 
-function requestFacts({ origin, request_id, start_time, options }: JobDetail): readonly Fact[] {
+function requestFacts({ origin, request_id, start_time, options, options_cut }: JobDetail): readonly Fact[] {
   const stated = Object.entries(options).filter(([, value]) => isStated(value));
   return [
     ['By', originText(origin)],
@@ -31,6 +31,7 @@ function requestFacts({ origin, request_id, start_time, options }: JobDetail): r
       const text = typeof value === 'string' ? visibleText(value) : JSON.stringify(value);
       return [<code key={name}>{name}</code>, <code key={name}>{text}</code>];
     }),
+    ['Options', options_cut ? 'Long lists are cut here' : null],
   ];
 }
 

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { ExportJob } from '../../../src/export/api.ts';
 import type { JobRecord } from '../../../src/http/job.ts';
+import type { Run } from '../../../src/http/run.ts';
 import { checkRun } from '../../support/oracles/run-document.ts';
 import { form, openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -21,6 +23,14 @@ async function run(path: string, request: Parameters<typeof server.json>[1]) {
     return final.includes(body.status);
   });
   return documents.map(checkRun).at(-1);
+}
+
+const exports = '/api/v1/analytics/exports';
+
+async function manifestOf(job: Run | undefined): Promise<Run> {
+  const { body } = await server.json<ExportJob>(`${exports}/jobs/${job?.job_id}`);
+  const manifest = await fetch(body.manifest?.url ?? '');
+  return checkRun(await manifest.json());
 }
 
 // proves: provenance
@@ -55,7 +65,6 @@ test('a job of every type is a document with its caller, files, options, balance
   });
 
   const asked = { method: 'POST', headers: json };
-  const exports = '/api/v1/analytics/exports';
   const all = await run(exports, { ...asked, body: '{"format":"csv","emails":["ada@example.com"]}' });
   expect(all).toMatchObject({
     type: 'export',
@@ -69,9 +78,7 @@ test('a job of every type is a document with its caller, files, options, balance
     'users',
   ]);
   expect(JSON.stringify(all)).not.toContain('ada@example.com');
-  const { body: shown } = await server.json<ExportJob>(`${exports}/jobs/${all?.job_id}`);
-  const manifest = await fetch(shown.manifest?.url ?? '');
-  const { phases, options, ...inManifest } = checkRun(await manifest.json());
+  const { phases, options, ...inManifest } = await manifestOf(all);
   const { phases: jobPhases = [], options: _, ...inJob } = all ?? {};
   expect(inManifest).toEqual(inJob);
   expect(options).toMatchObject({ format: 'csv' });
@@ -79,6 +86,16 @@ test('a job of every type is a document with its caller, files, options, balance
   expect(phases.at(-1)?.phase).toBe('completed');
   const stream = await run(exports, { ...asked, body: '{"layout":"stream"}' });
   expect(stream?.counts).toEqual({ written: 2, users: 0, companies: 0, events: 0, stream: 2 });
+
+  const ids = Array.from({ length: 101 }, (_, at) => `u${at}`);
+  const some = await run(exports, { ...asked, body: JSON.stringify({ user_id: ids }) });
+  expect(some).toMatchObject({ options_cut: true, options: { user_id: ids.slice(0, 100) } });
+  expect(await manifestOf(some)).toMatchObject({ options_cut: false, options: { user_id: ids } });
+  const manyIds = Array.from({ length: 5_000 }, () => randomUUID());
+  const many = await run(exports, { ...asked, body: JSON.stringify({ user_id: manyIds }) });
+  expect(many?.options_cut).toBe(true);
+  expect(many?.options).not.toHaveProperty('user_id');
+  expect((await manifestOf(many)).options).toHaveProperty('user_id', manyIds);
 
   const deletion = await run('/v1/users', {
     method: 'DELETE',

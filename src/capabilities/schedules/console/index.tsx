@@ -11,8 +11,9 @@ export const part: Part = {
     schedules_failing: (name) => ['See why', screenHref(name === null ? '/schedules' : `/schedules/${name}`)],
     runs_skipped: () => ['See them', screenHref('/schedules')],
   },
-  JobMenu: ({ job: { job_id, status } }) =>
-    status === 'completed' ? (
+  // A schedule of options that are cut would do something else than the job.
+  JobMenu: ({ job: { job_id, status, options_cut } }) =>
+    status === 'completed' && !options_cut ? (
       <a class="button button-quiet" href={screenHref('/schedules/-/new', { from: job_id })}>
         Schedule …
       </a>

@@ -130,6 +130,16 @@ test('a finished export is repeated every night after at most four clicks', asyn
   });
 });
 
+test('an export whose lists are cut on its page cannot become a schedule', async () => {
+  const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
+    user_id: Array.from({ length: 101 }, (_, at) => `cut${at}`),
+  });
+  const page = await stage.open(`/jobs/${job_id}`);
+  await page.getByText(/^0 rows exported in/).waitFor();
+  await page.getByRole('link', { name: 'manifest.json' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Schedule …' }).count()).toBe(0);
+});
+
 test('a schedule is written in the page, marked, run, paused, changed and deleted', async () => {
   const look = (page: Page) => page.getByRole('button', { name: 'Create the schedule' }).waitFor();
   await expectGoodInEveryLook(stage, 'new-schedule', '/schedules/-/new', look);
