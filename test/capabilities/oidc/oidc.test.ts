@@ -1,26 +1,38 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { afterAll, beforeEach, expect, test } from 'vitest';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createSignInLink } from '../../../src/access/console-session.ts';
+import { showSettings } from '../../../src/base/config.ts';
 import { access } from '../../../src/capabilities/oidc/access.ts';
 import { oidc } from '../../../src/capabilities/oidc/oidc.ts';
-import type { problems } from '../../../src/capabilities/oidc/problems-api.ts';
+import { problems } from '../../../src/capabilities/oidc/problems-api.ts';
 import { settingsProblem } from '../../../src/capabilities/oidc/settings.ts';
+import { loadSetup, writeSetup } from '../../../src/export/import-folder.ts';
+import { manifestName, setupName } from '../../../src/export/manifest.ts';
+import { describedApi } from '../../support/oracles/api-document.ts';
 import { apply } from '../../support/servers/definitions.ts';
-import { type ErrorBody, serve } from '../../support/servers/http.ts';
+import { type ErrorBody, serve, signIn } from '../../support/servers/http.ts';
 import { openTestSystem, type Tenant } from '../../support/servers/system.ts';
 import { clientId, clientSecret, openProvider } from './support/provider.ts';
 import { Visitor } from './support/visitor.ts';
 
 const publicUrl = 'http://sluice.test';
 const provider = await openProvider(publicUrl);
+const adminKey = 'an-administrators-key-of-enough-length';
 const settings = {
+  ADMIN_KEY: adminKey,
   PUBLIC_URL: publicUrl,
   OIDC_ISSUER: provider.issuer,
   OIDC_CLIENT_ID: clientId,
   OIDC_CLIENT_SECRET: clientSecret,
   TRUST_PROXY: '127.0.0.1',
 };
-const t = await openTestSystem({ settings });
+const lines: string[] = [];
+const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
+const t = await openTestSystem({ settings, log });
 const server = await serve(t);
 const staging = await t.addEnvironment('staging');
 const secret = await t.addEnvironment('secret');
@@ -122,6 +134,14 @@ test('a person without a group that has access gets no session, and learns why o
 test('a client that the provider refuses is a problem of the settings', async () => {
   provider.refusesClient = true;
   expect(await visitor().signIn('anna')).toBe(problem('client'));
+});
+
+test('a provider that has another name than OIDC_ISSUER is refused before anybody signs in', async () => {
+  const oidcIssuer = provider.issuer.replace('127.0.0.1', 'localhost');
+  const misled = await serve({ ...t, system: { ...t.system, config: { ...t.config, oidcIssuer } } });
+  onTestFinished(() => misled.stop());
+  const step = await new Visitor(misled, publicUrl).api('POST', '/v1/console/oidc/sign_in', {});
+  expect(step).toEqual({ status: 200, body: { url: null, problem: problems.issuer } });
 });
 
 test('an answer of the provider is good once, for the browser and the sign-in that it belongs to', async () => {
@@ -253,10 +273,18 @@ test('pruning removes the claims and tokens of ended and expired sessions, and o
 });
 
 test('a sign-in gives the browser a new session, and leads only to the console', async () => {
+  const mallory = visitor();
+  await mallory.api('POST', '/v1/console/sign_in', { key: t.key });
+  const planted = mallory.cookie('sluice_session') ?? '';
+  expect(planted).toHaveLength(43);
   const anna = visitor();
-  anna.cookies.set(publicUrl, new Map([['sluice_session', 'A'.repeat(43)]]));
-  await anna.signIn('anna');
-  expect(anna.cookie('sluice_session')).not.toBe('A'.repeat(43));
+  for (const cookie of ['A'.repeat(43), planted]) {
+    anna.cookies.set(publicUrl, new Map([['sluice_session', cookie]]));
+    await anna.signIn('anna');
+    expect(anna.cookie('sluice_session')).not.toBe(cookie);
+    expect((await anna.api<Session>('GET', '/v1/console/session')).body.key_id).toBe('anna');
+  }
+  expect((await mallory.api<Session>('GET', '/v1/console/session')).body.key_id).toBe(t.key.split('_')[1]);
   for (const path of [
     '//evil.example.com',
     '/\\evil.example.com',
@@ -267,16 +295,64 @@ test('a sign-in gives the browser a new session, and leads only to the console',
     await expect(anna.begin(path)).rejects.toThrow();
 });
 
-test('neither the database nor an answer has a token or the secret in clear', async () => {
+test('no row, log line, setting or answer has a token or the client secret in clear', async () => {
   const anna = visitor();
   await anna.signIn('anna');
+  provider.forge = (payload) => provider.sign({ ...payload, aud: 'another' });
+  expect(await visitor().signIn('anna')).toBe(problem('token'));
+  provider.forge = null;
+  provider.refusesClient = true;
+  expect(await visitor().signIn('anna')).toBe(problem('client'));
   const { rows } = await t.system.pool.query<{ text: string }>(
     `select (s.*)::text || coalesce((o.*)::text, '') || encode(o.tokens, 'escape') as text
     from console_sessions s left join oidc_sessions o using (session_id)`,
   );
   const stored = rows.map(({ text }) => text).join('\n');
-  expect(stored).not.toMatch(/eyJ|access_token|accessToken/);
-  expect(stored).not.toContain(anna.cookie('sluice_session'));
+  const answers = await readEverything();
+  const logged = lines.join('');
+  expect(logged).toContain('a sign-in by OpenID Connect failed');
+  for (const text of [stored, logged]) expect(text).not.toMatch(/eyJ|access_token|accessToken|[?&]code=/);
+  const shown = JSON.stringify(showSettings(settings, {}));
+  expect(shown).toContain('OIDC_CLIENT_SECRET');
+  for (const text of [stored, logged, shown, ...answers]) {
+    expect(text).not.toContain(anna.cookie('sluice_session'));
+    expect(text).not.toContain(clientSecret);
+  }
+});
+
+/** Returns the answers to an administrator of all reads that need no id. */
+async function readEverything(): Promise<string[]> {
+  const admin = await signIn(server, adminKey);
+  const { paths } = (await describedApi()).document;
+  const isRead = (path: string) => paths[path]?.['get'] !== undefined && !path.includes('{');
+  const reads = Object.keys(paths).filter(
+    (path) => isRead(path) && /^\/(v1|health|metrics|openapi)/.test(path),
+  );
+  expect(reads).toEqual(
+    expect.arrayContaining(['/health/ready', '/metrics', '/openapi.json', '/v1/audit', '/v1/console/oidc']),
+  );
+  const answers: string[] = [];
+  for (const path of reads) {
+    const response = await server.fetch(path, { ...admin, redirect: 'manual' });
+    expect([path, response.status]).not.toEqual([path, 401]);
+    answers.push(JSON.stringify([path, ...response.headers]), await response.text());
+  }
+  return answers;
+}
+
+test('an export of a whole environment omits the list of access, and an import refuses it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-setup-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, manifestName), '{}');
+  const { environmentId } = t.environment;
+  await writeSetup(t.system, environmentId, folder);
+  const text = await readFile(join(folder, setupName), 'utf8');
+  expect(text).toContain('segments:');
+  expect(text).not.toContain('access');
+  const setup = [{ filename: setupName, bytes: 0, sha256: '' }] as const;
+  expect(await loadSetup(t.system, environmentId, folder, setup)).toEqual({ definitions: 'unchanged' });
+  await writeFile(join(folder, setupName), 'access: [{ key: all, value: all, scopes: [read] }]');
+  await expect(loadSetup(t.system, environmentId, folder, setup)).rejects.toThrow(/access is unknown/);
 });
 
 test('with a provider, a one-time link works only on the machine of the service', async () => {
