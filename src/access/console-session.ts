@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../base/errors.ts';
 import type { System } from '../context.ts';
+import type { Actor } from '../domain/act.ts';
 import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import { type ActContext, act, actingAs } from '../postgres/acts.ts';
@@ -9,6 +10,7 @@ import { findEnvironment, listEnvironments } from './environment-store.ts';
 import {
   type ConsoleSession,
   digestKey,
+  findLiveSession,
   findSession,
   insertLink,
   insertSession,
@@ -120,14 +122,25 @@ export async function openSession(
     client: client.replace(/[^\x20-\x7e]/g, '?').slice(0, maxClientName),
     expiresAt,
   };
-  const kind = subject === null ? 'api_key' : 'person';
-  const actor = { kind, name: shownKeyId({ holder, keyId, subject }), sessionId } as const;
   const session = await act(
-    actingAs(context, actor),
+    actingAs(context, sessionActor(added)),
     (db) => insertSession(db, added),
     () => ({ action: 'session.started', environmentId, thing: sessionId, details: { by: holder } }),
   );
   return { session, cookie };
+}
+
+type ActingSession = Pick<NewSessionRow, 'sessionId' | 'holder' | 'keyId' | 'subject'>;
+
+function sessionActor(session: ActingSession): Actor {
+  const kind = session.subject === null ? 'api_key' : 'person';
+  return { kind, name: shownKeyId(session), sessionId: session.sessionId };
+}
+
+/** Returns who began a session. `null` if the session has ended. */
+export async function findSessionActor(db: Database, sessionId: string): Promise<Actor | null> {
+  const session = await findLiveSession(db, sessionId);
+  return session === undefined ? null : sessionActor(session);
 }
 
 function shownKeyId(of: Pick<NewSessionRow, 'holder' | 'keyId' | 'subject'>): string {

@@ -266,12 +266,21 @@ export function findSession(db: Database, cookie: string) {
     .executeTakeFirst();
 }
 
+/** Condition that a session has neither ended nor expired. */
+const isOpen = sql<boolean>`ended_at is null and expires_at > clock_timestamp()`;
+
+export function findLiveSession(db: Database, sessionId: string) {
+  return selectWhere(db, 'console_sessions', { sessionId })
+    .select(camel('session_id', 'holder', 'key_id', 'subject'))
+    .where(isOpen)
+    .executeTakeFirst();
+}
+
 /** Lists the open sessions, newest first. */
 export function listSessions(db: Database, environmentId: number) {
   return selectWhere(db, 'console_sessions', { environmentId })
     .select(sessionColumns)
-    .where('ended_at', 'is', null)
-    .where('expires_at', '>', sql<Date>`now()`)
+    .where(isOpen)
     .orderBy('created_at', 'desc')
     .orderBy('session_id')
     .execute();

@@ -1,10 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { findSessionActor } from '../access/console-session.ts';
 import { readSigningKey } from '../access/environment-store.ts';
 import { digestKey, isLiveKey } from '../access/key-store.ts';
 import { staticKeyId } from '../access/verify-key.ts';
+import type { Config } from '../base/config.ts';
 import { InputError, inputError } from '../base/errors.ts';
+import type { Actor } from '../domain/act.ts';
+import type { Caller } from '../domain/caller.ts';
 import { type ExportFile, exportFormatFacts, isExportFormat } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
@@ -37,23 +41,35 @@ export function linksExpireAt(): Date {
   return new Date(Date.now() + LINK_TTL_MS);
 }
 
+/** The key or session of the console with which a link ends. */
+export interface LinkHolder {
+  readonly kind: 'key' | 'session';
+  readonly id: string;
+}
+
+/** Returns the key of the caller or, if the caller has none, the session. */
+export function linkHolder({ keyId, session }: Caller): LinkHolder {
+  const hasKey = session === undefined || session.holder === 'key' || session.holder === 'static_key';
+  return hasKey ? { kind: 'key', id: keyId } : { kind: 'session', id: session.sessionId };
+}
+
 /**
  * Returns links signed by the file store or, if it cannot sign, links at `baseUrl` signed by
- * sluice. Links signed by sluice are bound to the key `keyId` (`null` in messages). Returns no
- * links unless the export is completed and its files exist.
+ * sluice. Links signed by sluice are bound to their holder (`null` in messages). Returns no links
+ * unless the export is completed and its files exist.
  */
 export async function fileLinks(
-  { db, files: store, apiKey = null }: Pick<ExportContext, 'db' | 'files'> & StaticKey,
+  { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,
   { jobId, environmentId, files }: Export,
   baseUrl: string,
   expireAt: Date,
-  keyId: string | null = null,
+  holder: LinkHolder | null = null,
 ): Promise<ExportLinks> {
   if (files.length === 0) return { files: [], manifest: null };
   const { presign } = store;
   const links =
     presign === undefined
-      ? await ourLinks(db, { jobId, environmentId, keyId, apiKey }, baseUrl, expireAt)
+      ? await ourLinks(db, { jobId, environmentId, holder, config }, baseUrl, expireAt)
       : ({ filename, ref }: Export['files'][number]) =>
           presign(ref as FileRef, { filename, contentType: contentType(filename), expireAt });
   const link = async (file: ExportFile): Promise<FileLink> => {
@@ -77,7 +93,7 @@ async function ourLinks(
   const expires = String(Math.floor(expireAt.getTime() / 1000));
   return ({ filename }) => {
     const query = new URLSearchParams({ expires });
-    if (job.keyId !== null) query.set('key', job.keyId);
+    if (job.holder !== null) query.set(job.holder.kind, job.holder.id);
     query.set('signature', sign(key, { ...job, filename, expires }));
     return `${baseUrl}/api/v1/analytics/exports/files/${job.jobId}/${filename}?${query}`;
   };
@@ -88,7 +104,7 @@ async function ourLinks(
  * links if the files have been removed.
  */
 export async function linkFilesForMail(
-  context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
+  context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & KeyContext,
   environmentId: number,
   jobId: string,
 ): Promise<ExportLinks & { readonly expireAt: Date }> {
@@ -98,22 +114,27 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** API_KEY, if it is set. Changing API_KEY invalidates the links that were given to its callers. */
-export interface StaticKey {
-  readonly apiKey?: string | null;
+/** A change of API_KEY ends the links of its callers, a change of ADMIN_KEY those of sessions. */
+interface KeyContext {
+  readonly config: Pick<Config, 'apiKey' | 'adminKey'>;
 }
 
-interface LinkParts extends StaticKey, Omit<LinkRequest, 'signature'> {
+interface LinkParts extends KeyContext, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
 /** Signs the parts as a JSON array, in which no part can extend into the next one. */
 function sign(key: Buffer, parts: LinkParts): string {
-  const { environmentId, jobId, filename, expires, keyId, apiKey } = parts;
-  const holder = keyId === staticKeyId ? [keyId, digestKey(apiKey ?? '').toString('hex')] : [keyId];
+  const { environmentId, jobId, filename, expires, holder, config } = parts;
   const file = ['v1', environmentId, jobId, filename, expires];
-  const text = JSON.stringify(keyId === null ? file : [...file, ...holder]);
+  const text = JSON.stringify(holder === null ? file : [...file, ...signedHolder(holder, config)]);
   return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+function signedHolder({ kind, id }: LinkHolder, { apiKey, adminKey }: KeyContext['config']): string[] {
+  const digestOf = (key: string | null) => digestKey(key ?? '').toString('hex');
+  if (kind === 'session') return [kind, id, digestOf(adminKey)];
+  return id === staticKeyId ? [id, digestOf(apiKey)] : [id];
 }
 
 export interface LinkRequest {
@@ -121,12 +142,17 @@ export interface LinkRequest {
   readonly filename: string;
   /** End of validity as Unix time in seconds, with the same digits as in the link. */
   readonly expires: string;
-  /** Public id of the key for which the link was created. `null` in messages. */
-  readonly keyId: string | null;
+  /** `null` in messages. */
+  readonly holder: LinkHolder | null;
   readonly signature: string;
 }
 
-export type LinkedFile = ExportFile & { readonly ref: FileRef; readonly environmentId: number };
+export type LinkedFile = ExportFile & {
+  readonly ref: FileRef;
+  readonly environmentId: number;
+  /** Who asked for the link. */
+  readonly actor: Actor;
+};
 
 /**
  * Returns the file to which a link leads.
@@ -134,14 +160,13 @@ export type LinkedFile = ExportFile & { readonly ref: FileRef; readonly environm
  * for a link that was valid earlier
  */
 export async function findLinkedFile(
-  { db }: Pick<ExportContext, 'db'>,
-  { jobId, filename, expires, keyId, signature }: LinkRequest,
-  apiKey: string | null,
+  { db, config }: Pick<ExportContext, 'db'> & KeyContext,
+  { jobId, filename, expires, holder, signature }: LinkRequest,
 ): Promise<LinkedFile> {
   const row = await findExportFile(db, jobId, filename);
   // The signature is also computed for an unknown job. Otherwise, the shorter response time would
   // reveal that the job does not exist.
-  const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
+  const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, holder, config };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
   // Takes the same time, no matter where the signatures differ.
@@ -150,11 +175,22 @@ export async function findLinkedFile(
   if (Number(expires) * 1000 <= Date.now()) {
     throw inputError('link_expired', 'The link has expired; ask for the job to get a new one', 'expires');
   }
-  if (keyId !== null && keyId !== staticKeyId && !(await isLiveKey(db, keyId))) {
-    throw inputError('link_expired', 'The key that the link was given to is no longer valid', 'key');
+  const actor = await findActor(db, holder);
+  if (actor === null) {
+    const message = `The ${holder?.kind} that the link was given to is no longer valid`;
+    throw inputError('link_expired', message, holder?.kind);
   }
   if (row.filesExpired || row.file === null) throw noLongerKept(jobId);
-  return { ...row.file, environmentId: row.environmentId };
+  return { ...row.file, environmentId: row.environmentId, actor };
+}
+
+/** Returns who asked for a link. `null` if the key or session has ended. */
+async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
+  if (holder === null) return { kind: 'link', name: null };
+  const { kind, id } = holder;
+  if (kind === 'session') return findSessionActor(db, id);
+  const isLive = id === staticKeyId || (await isLiveKey(db, id));
+  return isLive ? { kind: 'api_key', name: id } : null;
 }
 
 /**

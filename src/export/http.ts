@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type TString, Type } from 'typebox';
+import { type Static, type TString, Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
 import { ruled, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { exportFormatFacts, exportFormats } from '../domain/export.ts';
 import { named } from '../http/answers.ts';
-import { callerEnvironment, callerKeyId, callerOrigin } from '../http/caller.ts';
+import { callerEnvironment, callerOf, callerOrigin } from '../http/caller.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
 import {
   bodyHeaders,
@@ -29,7 +29,9 @@ import {
   contentType,
   fileLinks,
   findLinkedFile,
+  type LinkHolder,
   type LinkedFile,
+  linkHolder,
   linksExpireAt,
   noSuchLink,
   openLinkedFile,
@@ -165,10 +167,9 @@ const show = route({
   params: jobParameters,
   answer: { description: 'The export.', schema: exportJob.ref },
   handle: async ({ system, request, params, environment, base }) => {
-    const { apiKey } = system.config;
     const job = await requireExport(system.reader, environment, params.job_id);
     const expireAt = linksExpireAt();
-    const links = await fileLinks({ ...system, apiKey }, job, base(), expireAt, callerKeyId(request));
+    const links = await fileLinks(system, job, base(), expireAt, linkHolder(callerOf(request)));
     return renderExport(job, callerEnvironment(request), links, base());
   },
 });
@@ -213,6 +214,7 @@ const query = worded(
   Type.Object({
     expires: matching(/^[1-9]\d{0,11}$/, fromLink()),
     key: Type.Optional(matching(/^\w{1,64}$/, fromLink())),
+    session: Type.Optional(matching(/^[\w-]{1,64}$/, fromLink())),
     signature: fromLink(),
   }),
   noSuchFile,
@@ -223,7 +225,7 @@ const download = route({
   operationId: 'downloadExportFile',
   summary: 'Download a file of an export',
   description:
-    'Serves the links of an export. No key is required: the link itself authorises, until it expires or the key that requested it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are supported; the ETag is the SHA-256 of the file.',
+    'Serves the links of an export. No key is required: the link itself authorises, until it expires, or the key or session that requested it ends. `Range` (one range), `If-Range` and `If-None-Match` are supported; the ETag is the SHA-256 of the file.',
   access: 'open',
   security: [],
   params,
@@ -249,9 +251,9 @@ const download = route({
     'unavailable',
   ],
   handle: async ({ system, request, reply, params: { job_id: jobId, filename }, query }) => {
-    const { expires, key: keyId = null, signature } = query;
-    const link = { jobId, filename, expires, keyId, signature };
-    const file = await findLinkedFile(system, link, system.config.apiKey);
+    const { expires, signature } = query;
+    const link = { jobId, filename, expires, holder: readHolder(query), signature };
+    const file = await findLinkedFile(system, link);
     const etag = `"${file.sha256}"`;
     reply.header('etag', etag);
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
@@ -260,13 +262,16 @@ const download = route({
       reply.header('content-range', `bytes */${file.bytes}`);
       throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
     }
-    if (request.method !== 'HEAD') {
-      const holder = { kind: keyId === null ? 'link' : 'api_key', name: keyId } as const;
-      await recordDownload(actingAs(system, holder), file.environmentId, jobId, filename);
-    }
+    if (request.method !== 'HEAD')
+      await recordDownload(actingAs(system, file.actor), file.environmentId, jobId, filename);
     return sendFile(system, request, reply, file, range);
   },
 });
+
+function readHolder({ key, session }: Static<typeof query>): LinkHolder | null {
+  if (key !== undefined) return { kind: 'key', id: key };
+  return session === undefined ? null : { kind: 'session', id: session };
+}
 
 /**
  * Returns the requested range. Ignores a range for a different version of the file (`If-Range`

@@ -10,12 +10,14 @@ import { access } from '../../../src/capabilities/oidc/access.ts';
 import { oidc } from '../../../src/capabilities/oidc/oidc.ts';
 import { problems } from '../../../src/capabilities/oidc/problems-api.ts';
 import { settingsProblem } from '../../../src/capabilities/oidc/settings.ts';
+import type { ExportJob } from '../../../src/export/api.ts';
 import { loadSetup, writeSetup } from '../../../src/export/import-folder.ts';
 import { manifestName, setupName } from '../../../src/export/manifest.ts';
 import { describedApi } from '../../support/oracles/api-document.ts';
 import { apply } from '../../support/servers/definitions.ts';
 import { type ErrorBody, serve, signIn } from '../../support/servers/http.ts';
 import { openTestSystem, type Tenant } from '../../support/servers/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { clientId, clientSecret, openProvider } from './support/provider.ts';
 import { Visitor } from './support/visitor.ts';
 
@@ -32,7 +34,7 @@ const settings = {
 };
 const lines: string[] = [];
 const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
-const t = await openTestSystem({ settings, log });
+const t = await openTestSystem({ settings, log, worker: true });
 const server = await serve(t);
 const staging = await t.addEnvironment('staging');
 const secret = await t.addEnvironment('secret');
@@ -122,6 +124,25 @@ test('acts and jobs of a person have their name, and not the id of a key', async
     { action: 'export.requested', actor_kind: 'person' },
     { action: 'session.started', actor_kind: 'person' },
   ]);
+});
+
+test('downloads of a person have their name, and links to files end with their session', async () => {
+  const anna = visitor();
+  await anna.signIn('anna');
+  const path = '/api/v1/analytics/exports';
+  const { job_id } = (await anna.api<{ job_id: string }>('POST', path, { event_type: 'users' })).body;
+  const address = await waitFor('a link', async () => {
+    const { body } = await anna.api<ExportJob>('GET', `${path}/jobs/${job_id}`);
+    return body.presigned_urls[0]?.url;
+  });
+  const download = () => fetch(address.replace(publicUrl, new URL(server.address).origin));
+  expect((await download()).status).toBe(200);
+  const { rows } = await t.system.pool.query(
+    `select actor_kind, actor_name from audit_entries where action = 'file.downloaded'`,
+  );
+  expect(rows).toEqual([{ actor_kind: 'person', actor_name: 'anna' }]);
+  await anna.api('POST', '/v1/console/oidc/sign_out');
+  expect((await download()).status).toBe(410);
 });
 
 test('a person without a group that has access gets no session, and learns why on the same page', async () => {

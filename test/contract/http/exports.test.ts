@@ -9,7 +9,14 @@ import { fileLinks, findLinkedFile } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { switchChangeLog } from '../../../src/postgres/change-log.ts';
 import { connectTo } from '../../support/servers/connect.ts';
-import { type Answer, type ErrorBody, openServer, refusalOf, serve } from '../../support/servers/http.ts';
+import {
+  type Answer,
+  type ErrorBody,
+  openServer,
+  refusalOf,
+  serve,
+  signIn,
+} from '../../support/servers/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -19,7 +26,8 @@ type FileItem = Detail['presigned_urls'][number];
 const exportsPath = '/api/v1/analytics/exports';
 const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
 
-const { t, server } = await openServer({ worker: true });
+const adminKey = 'an-administrators-key-of-enough-length';
+const { t, server } = await openServer({ worker: true, settings: { ADMIN_KEY: adminKey } });
 let segmentId: number;
 beforeAll(async () => {
   segmentId = await fill(t);
@@ -437,20 +445,37 @@ describe('a link', () => {
     const exportJob = await requireExport(t.system, t.environment.environmentId, detail.job_id);
     const expireAt = new Date(Date.now() + 60_000);
     const { db, files } = t.system;
-    const access = { db, files, apiKey: 'first' };
-    const { files: links } = await fileLinks(access, exportJob, 'http://us', expireAt, 'API_KEY');
+    const withKey = (apiKey: string | null) => ({ db, files, config: { apiKey, adminKey: null } });
+    const holder = { kind: 'key', id: 'API_KEY' } as const;
+    const { files: links } = await fileLinks(withKey('first'), exportJob, 'http://us', expireAt, holder);
     const { searchParams, pathname } = new URL(links[0]?.url ?? '');
     const request = {
       jobId: detail.job_id,
       filename: pathname.split('/').at(-1) ?? '',
       expires: searchParams.get('expires') ?? '',
-      keyId: searchParams.get('key'),
+      holder: { kind: 'key', id: searchParams.get('key') ?? '' } as const,
       signature: searchParams.get('signature') ?? '',
     };
-    expect(await findLinkedFile({ db }, request, 'first')).toHaveProperty('ref');
+    expect(await findLinkedFile(withKey('first'), request)).toHaveProperty('ref');
     for (const apiKey of ['second', null]) {
-      await expect(findLinkedFile({ db }, request, apiKey)).rejects.toThrow('the link to it is wrong');
+      await expect(findLinkedFile(withKey(apiKey), request)).rejects.toThrow('the link to it is wrong');
     }
+  });
+
+  // proves: links
+  test('a link ends with the session that asked for it, and with the key of the session', async () => {
+    const admin = await signIn(server, adminKey);
+    const { body } = await server.json<Detail>(`${exportsPath}/jobs/${detail.job_id}`, admin);
+    const { url } = fileOf(body, 'users');
+    expect((await readLink(url)).response.status).toBe(200);
+    const config = { ...t.config, adminKey: `another-${adminKey}` };
+    const changed = await serve({ ...t, system: { ...t.system, config } });
+    onTestFinished(() => changed.stop());
+    const { pathname, search } = new URL(url);
+    expect((await changed.fetch(pathname + search, { key: null })).status).toBe(404);
+    await server.fetch('/v1/console/session', { ...admin, method: 'DELETE' });
+    const { response, text } = await readLink(url);
+    expect([response.status, JSON.parse(text).errors[0].error_code]).toEqual([410, 'link_expired']);
   });
 
   test('a link answers one range, and names it', async () => {
