@@ -94,10 +94,14 @@ describe('the checks of the status', () => {
   });
 
   test('secrets in the messages of servers are hidden', () => {
-    const settings = { REDIS_URL: 'redis://me:p%40ss%20word@r.example.com', ADMIN_KEY: 'k'.repeat(24) };
-    const text = `not p@ss word nor p%40ss%20word nor ${'k'.repeat(24)}`;
+    const settings = {
+      REDIS_URL: 'redis://me:p%40ss%20word@r.example.com',
+      ADMIN_KEY: 'k'.repeat(24),
+      OIDC_CLIENT_SECRET: 'the-client-secret',
+    };
+    const text = `not p@ss word nor p%40ss%20word nor ${'k'.repeat(24)} nor the-client-secret`;
     const finding: Finding = { check: 'redis', status: 'failed', found: text, advice: text };
-    const hidden = 'not [secret] nor [secret] nor [secret]';
+    const hidden = 'not [secret] nor [secret] nor [secret] nor [secret]';
     expect(hideSecrets([finding], readConfig(settings))).toEqual([
       { ...finding, found: hidden, advice: hidden },
     ]);

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Config } from '../../base/config.ts';
 import { packageRoot } from '../../base/package-root.ts';
 import { describeRedis, readRedisUrl } from '../../base/redis-url.ts';
+import { type Setting, settings } from '../../base/settings.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { type FileStore, writeWhole } from '../../files/file-store.ts';
 import { openFileStore } from '../../files/storage.ts';
@@ -154,16 +155,21 @@ export async function checkStorage(files: FileStore): Promise<Finding[]> {
 
 const shortestSecret = 3;
 
+const secretSettings = new Set(
+  Object.entries<Setting>(settings).flatMap(([key, { secret }]) => (secret === true ? [key] : [])),
+);
+
 /**
  * Removes the configuration's secrets from the findings, because servers may quote what they
  * receive.
  */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
-  const { databaseUrl, redisUrl, storage, apiKey, metricsToken, adminKey } = config;
+  const { databaseUrl, redisUrl, storage } = config;
   const credentials = storage.kind === 's3' ? storage.credentials : null;
   const secrets = [
     ...[databaseUrl, redisUrl].flatMap(passwordsOf),
-    ...[apiKey, metricsToken, adminKey, credentials?.secretAccessKey, credentials?.sessionToken],
+    ...[credentials?.secretAccessKey, credentials?.sessionToken],
+    ...Object.entries(config).flatMap(([key, value]) => (secretSettings.has(key) ? [value] : [])),
   ]
     .filter((secret) => typeof secret === 'string')
     .filter(({ length }) => length >= shortestSecret)
