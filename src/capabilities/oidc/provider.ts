@@ -88,7 +88,8 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
     // The library accepts a template for the issuers of some services, which would let in all of
     // their tenants.
     const { issuer: name } = configuration.serverMetadata();
-    if (withoutSlash(name) !== withoutSlash(issuer)) throw new ProviderProblem('issuer', name);
+    if (withoutSlash(name) !== withoutSlash(issuer))
+      throw new ProviderProblem('issuer', new Error(`the provider calls itself ${name.slice(0, 200)}`));
     return configuration;
   });
 }
@@ -162,7 +163,7 @@ export async function exchangeCode(
     );
     const idClaims = tokens.claims();
     if (idClaims === undefined || tokens.id_token === undefined)
-      throw new ProviderProblem('token', 'no ID token');
+      throw new ProviderProblem('token', new Error('the answer has no ID token'));
     const { sub, iat } = idClaims;
     // The token was made just now, so its time shows whether the clocks agree.
     if (Math.abs(Date.now() / 1_000 - iat) > CLOCK_TOLERANCE_S) throw new ProviderProblem('clock', null);
