@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { ensureDefaultEnvironment } from '../src/access/environment-store.ts';
+import { requireEnvironment } from '../src/access/require-environment.ts';
 import { readConfig } from '../src/base/config.ts';
 import { appendEvents } from '../src/capabilities/lake/append-events.ts';
 import { eraseFiles } from '../src/capabilities/lake/erase.ts';
@@ -39,9 +39,9 @@ await prepareDatabase(database.url, true, log);
 const system = openSystem({ config, databaseUrl: database.url, log, role: 'bench', poolSize: 4 });
 const { db, pool } = system;
 try {
-  const { environment } = await ensureDefaultEnvironment(db);
+  const { environmentId } = await requireEnvironment(system, 'default');
   for (const [index, events] of steps.entries()) {
-    await runStep(environment.environmentId, index, events, events - (steps[index - 1] ?? 0));
+    await runStep(environmentId, index, events, events - (steps[index - 1] ?? 0));
   }
 } finally {
   await system.close();

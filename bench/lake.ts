@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { ensureDefaultEnvironment } from '../src/access/environment-store.ts';
+import { requireEnvironment } from '../src/access/require-environment.ts';
 import { readConfig } from '../src/base/config.ts';
 import { appendEvents } from '../src/capabilities/lake/append-events.ts';
 import { removeReplaced } from '../src/capabilities/lake/commit.ts';
@@ -45,7 +45,7 @@ const database = await provideDatabase(config, log, { share: false });
 await prepareDatabase(database.url, true, log);
 const system = openSystem({ config, databaseUrl: database.url, log, role: 'bench', poolSize: 4 });
 try {
-  const { environmentId } = (await ensureDefaultEnvironment(system.db)).environment;
+  const { environmentId } = await requireEnvironment(system, 'default');
   await fill(environmentId);
   await appendInTurns(environmentId);
   if (!flags.append) await moveAll(environmentId);

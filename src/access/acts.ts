@@ -4,7 +4,6 @@ import {
   changeEnvironment,
   createEnvironment,
   type EnvironmentChanges,
-  ensureDefaultEnvironment,
   type ListedEnvironment,
 } from './environment-store.ts';
 import {
@@ -12,7 +11,6 @@ import {
   deleteApiKey,
   endSession,
   type IssuedApiKey,
-  listApiKeys,
   type NewApiKey,
   revokeApiKey,
   rotateApiKey,
@@ -103,23 +101,4 @@ export function closeSession(context: ActContext, environmentId: number, session
     (db) => endSession(db, environmentId, sessionId),
     () => ({ action: 'session.ended', environmentId, thing: sessionId }),
   );
-}
-
-/**
- * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
- * this environment without a key. Returns a new key, or `null`. Nobody but the caller ever sees the
- * new key.
- */
-export async function ensureFirstKey(context: ActContext): Promise<string | null> {
-  const { environment, key } = await act(context, ensureDefaultEnvironment, (first) =>
-    first.key === null
-      ? null
-      : { action: 'environment.created', environmentId: null, thing: first.environment.name },
-  );
-  if (key !== null) return key;
-  const { environmentId } = environment;
-  // Revoked keys also count, because an operator who has revoked the last key does not expect a new
-  // one.
-  if ((await listApiKeys(context.db, environmentId)).length > 0) return null;
-  return (await issueKey(context, environmentId, { label: 'first key' })).key;
 }

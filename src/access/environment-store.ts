@@ -1,13 +1,12 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../base/errors.ts';
-import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
+import type { Environment } from '../domain/caller.ts';
 import { displayName } from '../domain/definitions.ts';
 import { entities } from '../domain/entity.ts';
 import type { ExportLayout } from '../domain/export.ts';
 import { inOneTransaction } from '../postgres/acts.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
-import { createApiKey } from './key-store.ts';
 
 const MAX_ALLOWED_ORIGINS = 100;
 
@@ -139,28 +138,6 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
     .select(environmentColumns)
     .executeTakeFirst();
   return row ?? null;
-}
-
-/**
- * Returns the environment `default`, creating it if it is missing. Only the process that creates
- * the environment receives its key.
- */
-export async function ensureDefaultEnvironment(
-  db: Database,
-): Promise<{ readonly environment: Environment; readonly key: string | null }> {
-  const existing = await findEnvironment(db, defaultEnvironmentName);
-  if (existing !== null) return { environment: existing, key: null };
-  return inOneTransaction(db, async (transaction) => {
-    const environment = await insertEnvironment(transaction, defaultEnvironmentName);
-    if (environment !== null) {
-      const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
-      return { environment, key };
-    }
-    // Another process has created the environment in the meantime.
-    const other = await findEnvironment(transaction, defaultEnvironmentName);
-    if (other === null) throw new Fault('an environment was removed while it was made');
-    return { environment: other, key: null };
-  });
 }
 
 const environmentColumns = camel('environment_id', 'name', 'app_token');

@@ -5,9 +5,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
-import { ensureFirstKey } from '../access/acts.ts';
 import { createSignInLink } from '../access/console-session.ts';
-import { ensureDefaultEnvironment } from '../access/environment-store.ts';
+import { ensureFirstKey } from '../access/first-key.ts';
+import { requireEnvironment } from '../access/require-environment.ts';
 import type { Config } from '../base/config.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Phase, shutDown } from '../base/timers.ts';
@@ -18,6 +18,7 @@ import { announceNewData } from '../cli/session.ts';
 import { type ProcessEnv, readSettings } from '../cli/settings.ts';
 import type { Terminal } from '../cli/terminal.ts';
 import type { System } from '../context.ts';
+import { defaultEnvironmentName } from '../domain/caller.ts';
 import { consolePath } from '../http/paths.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../queue/provide-database.ts';
 import { type HttpServer, startHttpServer } from './listen.ts';
@@ -133,8 +134,8 @@ export async function handOverKey(
  * never in a log.
  */
 export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: string): Promise<string> {
-  const { environment } = await ensureDefaultEnvironment(system.db);
-  return `${url}${consolePath}#link=${await createSignInLink(system, environment.environmentId)}`;
+  const { environmentId } = await requireEnvironment(system, defaultEnvironmentName);
+  return `${url}${consolePath}#link=${await createSignInLink(system, environmentId)}`;
 }
 
 /**

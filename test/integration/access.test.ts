@@ -1,9 +1,11 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createEnvironment, ensureDefaultEnvironment } from '../../src/access/environment-store.ts';
+import { createEnvironment, listEnvironments } from '../../src/access/environment-store.ts';
+import { ensureFirstKey } from '../../src/access/first-key.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/access/key-store.ts';
 import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';
+import { Acts } from '../../src/postgres/acts.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { createTestDatabase } from '../support/servers/postgres.ts';
@@ -28,12 +30,22 @@ describe('environments', () => {
     const database = await createTestDatabase();
     const pool = createPool({ url: database.url, max: 8, applicationName: 'test' });
     const db = createDatabase(pool);
-    const results = await Promise.all(Array.from({ length: 8 }, () => ensureDefaultEnvironment(db)));
-    expect(results.filter(({ key }) => key !== null)).toHaveLength(1);
-    expect(new Set(results.map(({ environment }) => environment.environmentId)).size).toBe(1);
-    expect((await ensureDefaultEnvironment(db)).key).toBeNull();
-    const only = results[0]?.environment.environmentId ?? 0;
-    expect(await listApiKeys(db, only)).toHaveLength(1);
+    const actions: string[] = [];
+    const acts = new Acts([
+      {
+        acted: async (_, __, { action }) => void actions.push(action),
+        refused: () => undefined,
+        close: async () => undefined,
+      },
+    ]);
+    const start = () => ensureFirstKey({ db, acts });
+    const keys = await Promise.all(Array.from({ length: 8 }, start));
+    expect(keys.filter((key) => key !== null)).toHaveLength(1);
+    expect(await start()).toBeNull();
+    expect(actions).toEqual(['environment.created', 'key.created']);
+    const [environment, ...others] = await listEnvironments(db);
+    expect([environment?.name, others]).toEqual(['default', []]);
+    expect(await listApiKeys(db, environment?.environmentId ?? 0)).toHaveLength(1);
     await pool.end();
     await database.drop();
   });

@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { createEnvironment, ensureDefaultEnvironment } from '../../../src/access/environment-store.ts';
+import { createEnvironment, findEnvironment } from '../../../src/access/environment-store.ts';
+import { ensureFirstKey } from '../../../src/access/first-key.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
+import { Acts } from '../../../src/postgres/acts.ts';
 import { createDatabase } from '../../../src/postgres/database.ts';
 import { createPool } from '../../../src/postgres/pool.ts';
 import { prepareDatabase } from '../../../src/queue/provide-database.ts';
@@ -137,8 +139,10 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
   const redis = queue === 'redis' ? await startRedis() : null;
   if (postgres !== null) await prepareDatabase(databaseUrl, redis === null, pino({ level: 'silent' }));
   const { pool, sql } = openSql(databaseUrl);
-  const { environment, key } = await ensureDefaultEnvironment(createDatabase(pool));
-  if (key === null) throw new Error('the database was not empty');
+  const first = { db: createDatabase(pool), acts: new Acts([]) };
+  const key = await ensureFirstKey(first);
+  const environment = await findEnvironment(first.db, 'default');
+  if (key === null || environment === null) throw new Error('the database was not empty');
   const variables: Record<string, string> = {
     DATABASE_URL: databaseUrl,
     DATA_DIR: folder,

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { afterAll } from 'vitest';
 import { type RunningWorker, startWorker } from '../../../jobs/worker.ts';
-import { createEnvironment, ensureDefaultEnvironment } from '../../../src/access/environment-store.ts';
+import { createEnvironment, findEnvironment } from '../../../src/access/environment-store.ts';
+import { ensureFirstKey } from '../../../src/access/first-key.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import { type Config, readConfig } from '../../../src/base/config.ts';
 import type { System } from '../../../src/context.ts';
@@ -12,6 +13,7 @@ import type { Environment } from '../../../src/domain/caller.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
 import type { ExportWriter } from '../../../src/export/context.ts';
 import { type Load, requireLoad } from '../../../src/load/read-store.ts';
+import { Acts } from '../../../src/postgres/acts.ts';
 import { openSystem } from '../../../src/processes/open-system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -146,9 +148,10 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   return test;
 }
 
-async function createFirstTenant(system: System): Promise<Tenant> {
-  const { environment, key } = await ensureDefaultEnvironment(system.db);
-  if (key === null) throw new Error('the test database was not empty');
+async function createFirstTenant({ db }: System): Promise<Tenant> {
+  const key = await ensureFirstKey({ db, acts: new Acts([]) });
+  const environment = await findEnvironment(db, 'default');
+  if (key === null || environment === null) throw new Error('the test database was not empty');
   return { environment, key };
 }
 

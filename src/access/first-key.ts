@@ -1,0 +1,23 @@
+import { defaultEnvironmentName } from '../domain/caller.ts';
+import { type ActContext, inOneTransaction } from '../postgres/acts.ts';
+import { issueKey } from './acts.ts';
+import { lockEnvironment } from './environment-store.ts';
+import { listApiKeys } from './key-store.ts';
+import { requireEnvironment } from './require-environment.ts';
+
+/**
+ * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
+ * this environment without a key. Returns a new key, or `null`. Nobody but the caller ever sees the
+ * new key.
+ */
+export function ensureFirstKey({ db, acts }: ActContext): Promise<string | null> {
+  return inOneTransaction(db, async (transaction) => {
+    const context = { db: transaction, acts };
+    const { environmentId } = await requireEnvironment(context, defaultEnvironmentName);
+    await lockEnvironment(transaction, environmentId);
+    // Revoked keys also count, because an operator who has revoked the last key does not expect a
+    // new one.
+    if ((await listApiKeys(transaction, environmentId)).length > 0) return null;
+    return (await issueKey(context, environmentId, { label: 'first key' })).key;
+  });
+}
