@@ -77,11 +77,11 @@ export function replaceKey(
 }
 
 /** @throws InputError `not_found` */
-export function endKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
-  return act(
+export async function endKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
+  await act(
     context,
     (db) => revokeApiKey(db, environmentId, keyId),
-    () => ({ action: 'key.revoked', environmentId, thing: keyId }),
+    (isChanged) => (isChanged ? { action: 'key.revoked', environmentId, thing: keyId } : null),
   );
 }
 
@@ -95,10 +95,14 @@ export function dropKey(context: ActContext, environmentId: number, keyId: strin
 }
 
 /** @throws InputError `not_found` */
-export function closeSession(context: ActContext, environmentId: number, sessionId: string): Promise<void> {
-  return act(
+export async function closeSession(
+  context: ActContext,
+  environmentId: number,
+  sessionId: string,
+): Promise<void> {
+  await act(
     context,
     (db) => endSession(db, environmentId, sessionId),
-    () => ({ action: 'session.ended', environmentId, thing: sessionId }),
+    (isChanged) => (isChanged ? { action: 'session.ended', environmentId, thing: sessionId } : null),
   );
 }

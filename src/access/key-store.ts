@@ -82,12 +82,16 @@ export async function deleteApiKey(db: Database, environmentId: number, keyId: s
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Revokes a key. Does nothing if the key is already revoked. @throws InputError `not_found` */
-export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
+/** Revokes a key. Returns false if it was already revoked. @throws InputError `not_found` */
+export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
-    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .set({ revoked_at: sql`now()` })
+    .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow();
-  if (numUpdatedRows === 0n) throw unknownKey(keyId);
+  if (numUpdatedRows > 0n) return true;
+  const key = await selectWhere(db, 'api_keys', { environmentId, keyId }).select('key_id').executeTakeFirst();
+  if (key === undefined) throw unknownKey(keyId);
+  return false;
 }
 
 /**
@@ -286,12 +290,17 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/** @throws InputError `not_found` */
-export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<void> {
+/** Ends a session. Returns false if it was already ended. @throws InputError `not_found` */
+export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
-    .set({ ended_at: sql`coalesce(ended_at, now())` })
+    .set({ ended_at: sql`now()` })
+    .where('ended_at', 'is', null)
     .executeTakeFirstOrThrow();
-  if (numUpdatedRows > 0n) return;
+  if (numUpdatedRows > 0n) return true;
+  const session = await selectWhere(db, 'console_sessions', { environmentId, sessionId })
+    .select('session_id')
+    .executeTakeFirst();
+  if (session !== undefined) return false;
   throw inputError('not_found', 'There is no such session', `session_id: ${sessionId.slice(0, 100)}`);
 }
 

@@ -85,10 +85,11 @@ export async function pauseSchedule(
   isPaused: boolean,
 ): Promise<void> {
   await requireSchedule(context.db, environmentId, name);
+  const action = isPaused ? 'schedule.paused' : 'schedule.resumed';
   await act(
     context,
     (db) => setPaused(db, environmentId, name, isPaused, new Date()),
-    () => ({ action: isPaused ? 'schedule.paused' : 'schedule.resumed', environmentId, thing: name }),
+    (isChanged) => (isChanged ? { action, environmentId, thing: name } : null),
   );
 }
 

@@ -69,22 +69,27 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/** Pauses or resumes a schedule. Due times during the pause are not made up for. */
+/**
+ * Pauses or resumes a schedule. Due times during the pause are not made up for. Returns false if
+ * nothing changes.
+ */
 export async function setPaused(
   db: Database,
   environmentId: number,
   name: string,
   isPaused: boolean,
   now: Date,
-): Promise<void> {
-  await updateWhere(db, 'schedules', { environmentId, scheduleName: name })
+): Promise<boolean> {
+  const { numUpdatedRows } = await updateWhere(db, 'schedules', { environmentId, scheduleName: name })
     .set(
       isPaused
         ? { paused_at: now }
         : { paused_at: null, considered_until: sql<Date>`greatest(considered_until, ${now})` },
     )
+    .where('definition', 'is not', null)
     .where('paused_at', isPaused ? 'is' : 'is not', null)
-    .execute();
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
 }
 
 /** Stores a definition that applies from `now`. Earlier due times are not made up for. */
