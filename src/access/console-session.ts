@@ -189,7 +189,7 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
     : signInWays.find((each) => each.holder === holder);
 }
 
-export type SessionContext = Pick<System, 'db' | 'config' | 'log' | 'signInWays'>;
+export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
 /**
  * Returns the caller to whom a session cookie belongs, or a refusal. The way by which the session

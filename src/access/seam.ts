@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import type { Scope } from '../domain/scope.ts';
-import type { Database } from '../postgres/database.ts';
+import type { ActContext } from '../postgres/acts.ts';
 
 /** A session of the console that has neither ended nor expired. */
 export interface HeldSession {
@@ -19,8 +19,7 @@ export type Admission =
   | { readonly scopes: readonly Scope[]; readonly isAdmin: boolean }
   | { readonly refused: 'revoked' | 'expired'; readonly sentence?: string };
 
-export interface SignInContext {
-  readonly db: Database;
+export interface SignInContext extends ActContext {
   readonly config: Config;
   readonly log: Logger;
 }

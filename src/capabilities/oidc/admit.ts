@@ -1,4 +1,4 @@
-import { endSession } from '../../access/key-store.ts';
+import { closeSession } from '../../access/acts.ts';
 import type { Admission, HeldSession, SignInContext } from '../../access/seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import { type Claims, scopesOf } from './access.ts';
@@ -38,11 +38,12 @@ export async function admit(context: SignInContext, session: HeldSession): Promi
 
 /** Returns the session with the latest claims, or `null` if the provider has ended the sign-in. */
 async function renew(
-  { db, config, log }: SignInContext,
+  context: SignInContext,
   settings: OidcSettings,
   session: HeldSession,
   stored: OidcSession,
 ): Promise<OidcSession | null> {
+  const { db, config, log } = context;
   const { sessionId, cookie, environmentId, subject } = session;
   if (!(await takeTurn(db, sessionId))) return stored;
   try {
@@ -55,7 +56,7 @@ async function renew(
     if (!(error instanceof ProviderProblem)) throw error;
     log.warn({ reason: error.reason, session: sessionId }, 'the provider did not confirm a sign-in');
     if (error.code === 'away') return stored;
-    await endSession(db, environmentId, sessionId);
+    await closeSession(context, environmentId, sessionId);
     return null;
   }
 }
