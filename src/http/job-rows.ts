@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import { MAX_PAGE_BYTES } from '../base/limits.ts';
+import type { ActContext } from '../postgres/acts.ts';
 import { takeTurns } from '../postgres/pool.ts';
 import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
 import { lenientQuery } from './plugins/validation.ts';
@@ -70,6 +71,16 @@ interface ListedRows {
  */
 const piecesAtATime = 2;
 
+/** Reports that somebody downloads the rows `name` of a job. */
+export function recordRowsDownload(
+  { db, acts }: ActContext,
+  environmentId: number,
+  jobId: string,
+  name: string,
+): Promise<void> {
+  return acts.record(db, { action: `${name}.downloaded`, environmentId, thing: jobId, isFrequent: true });
+}
+
 export function rowsFile(file: RowsFile) {
   const inTurn = pLimit(piecesAtATime);
   return async (
@@ -82,12 +93,7 @@ export function rowsFile(file: RowsFile) {
       .header('content-type', mediaTypes[format])
       .header('content-disposition', `attachment; filename="${jobId}-${file.name}.${format}"`);
     if (request.method === 'HEAD') return reply.send('');
-    await system.acts.record(system.db, {
-      action: `${file.name}.downloaded`,
-      environmentId: environment,
-      thing: jobId,
-      isFrequent: true,
-    });
+    await recordRowsDownload(system, environment, jobId, file.name);
     const pieces = takeTurns(file.export(environment, id, format, query), inTurn);
     return reply.send(Readable.from(pieces, { objectMode: false }));
   };

@@ -4,7 +4,7 @@ import { defineCommand, flag, limitOption, parsed, parseSince, text } from '../.
 import { UsageError } from '../../cli/errors.ts';
 import { type Columns, formatTime, printable, printTable } from '../../cli/terminal.ts';
 import type { AuditEntry } from './api.ts';
-import { exportEntries, renderEntry } from './entries.ts';
+import { exportEntries, recordDownload, renderEntry } from './entries.ts';
 import { listEntries } from './store.ts';
 
 const columns: Columns<AuditEntry> = {
@@ -54,6 +54,7 @@ export const audit = defineCommand({
     const scope = environment === null ? 'service' : { environmentId: environment.environmentId };
     const filter = { actor, thing, action, since };
     if (flags.ndjson) {
+      await recordDownload(system, environment?.environmentId ?? null);
       for await (const lines of exportEntries(db, scope, filter)) await terminal.write(lines);
       return;
     }

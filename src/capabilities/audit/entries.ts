@@ -1,4 +1,5 @@
 import { walkPages } from '../../base/pages.ts';
+import type { ActContext } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { AuditEntry } from './api.ts';
 import { type Entry, type EntryFilter, type EntryScope, listEntries } from './store.ts';
@@ -23,6 +24,11 @@ export function renderEntry(entry: Entry): AuditEntry {
     thing: entry.thing,
     details: entry.details,
   };
+}
+
+/** Reports that somebody downloads the log of an environment, or of all for `null`. */
+export function recordDownload({ db, acts }: ActContext, environmentId: number | null): Promise<void> {
+  return acts.record(db, { action: 'audit.downloaded', environmentId, thing: null, isFrequent: true });
 }
 
 /** Yields all entries as NDJSON, newest first. Uses constant memory. */

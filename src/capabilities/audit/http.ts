@@ -10,7 +10,7 @@ import { type Route, route } from '../../http/route.ts';
 import { exampleText } from '../../http/schema.ts';
 import { takeTurns } from '../../postgres/pool.ts';
 import { entryPage } from './api.ts';
-import { exportEntries, renderEntry } from './entries.ts';
+import { exportEntries, recordDownload, renderEntry } from './entries.ts';
 import { listEntries } from './store.ts';
 
 const MAX_FILTER_BYTES = 800;
@@ -81,8 +81,7 @@ const list = route({
         .header('content-type', 'application/x-ndjson')
         .header('content-disposition', 'attachment; filename="audit.ndjson"');
       if (request.method === 'HEAD') return reply.send('');
-      const act = { action: 'audit.downloaded', environmentId, thing: null, isFrequent: true } as const;
-      await system.acts.record(system.db, act);
+      await recordDownload(system, environmentId);
       const pieces = takeTurns(exportEntries(db, { environmentId }, filter), inTurn);
       return reply.send(Readable.from(pieces, { objectMode: false }));
     }

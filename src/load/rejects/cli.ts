@@ -9,6 +9,7 @@ import { UsageError } from '../../cli/errors.ts';
 import type { EnvironmentSession } from '../../cli/session.ts';
 import { type Columns, printable, printTable, type Terminal } from '../../cli/terminal.ts';
 import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
+import { recordRowsDownload } from '../../http/job-rows.ts';
 import { type Load, requireLoad } from '../read-store.ts';
 import { renderReject } from '../render-load.ts';
 import { type ListedCause, listCauses, renderCauses } from './list-causes.ts';
@@ -38,7 +39,7 @@ export const rejects = defineCommand({
   ],
   inEnvironment: async (call) => {
     const { argument: jobId, flags, terminal, json, system, environmentId } = call;
-    await requireLoad(system, environmentId, jobId);
+    const load = await requireLoad(system, environmentId, jobId);
     const requested = json ? 'json' : flags.format;
     if (flags.byCause) return printCauses(call, jobId, terminal, requested === 'json');
     const { cause = null } = flags;
@@ -47,6 +48,7 @@ export const rejects = defineCommand({
       format === 'json'
         ? rejectsAsJson(call, jobId, cause)
         : exportRejects(system, environmentId, jobId, format, cause);
+    await recordRowsDownload(system, environmentId, load.jobId, 'rejects');
     for await (const piece of bytes) {
       if (terminal.closed) return;
       await terminal.write(piece);
