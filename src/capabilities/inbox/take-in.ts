@@ -13,6 +13,7 @@ import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../../load/take-file.ts';
+import { type ActContext, inOneTransaction } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { findInbox, type Inbox, type InboxContext } from './context.ts';
@@ -155,8 +156,21 @@ const unreadable: RefusalReason = {
  * `failed`. @throws InputError `not_found` if the file no longer exists or another file has its old
  * name
  */
-export async function takeInAgain(
-  { db }: { readonly db: Database },
+export function takeInAgain(
+  { db, acts }: ActContext,
+  directory: string | null,
+  environmentId: number,
+  fileId: string,
+): Promise<InboxFile> {
+  return inOneTransaction(db, async (transaction) => {
+    // Before the move, which a failed report could not roll back.
+    await acts.record(transaction, { action: 'inbox_file.taken_again', environmentId, thing: fileId });
+    return moveBack(transaction, directory, environmentId, fileId);
+  });
+}
+
+async function moveBack(
+  db: Database,
   directory: string | null,
   environmentId: number,
   fileId: string,
