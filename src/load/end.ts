@@ -27,7 +27,7 @@ import { hooksFor, secretOf } from './seam.ts';
 import { releaseFile, startLoad } from './store.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
+type Ending = Pick<LoadContext, 'acts' | 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
 /**
@@ -124,9 +124,10 @@ async function recordStop(
   db: Database,
   { loadId, environmentId, jobId, source }: StoppedLoad,
 ): Promise<LoadEnd> {
+  const { acts, records } = context;
   const due: DueTask[] = [];
   for (const hooks of hooksFor(context.loads, source))
-    due.push(...((await hooks.stopped?.({ db, records: context.records }, loadId)) ?? []));
+    due.push(...((await hooks.stopped?.({ db, acts, records }, loadId)) ?? []));
   const end = await recordLoadEnd(context, db, environmentId, jobId);
   return { ...end, due: [...due, ...end.due] };
 }

@@ -10,6 +10,7 @@ import type { OptionSeam } from '../domain/source-option.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { JudgeContext, JudgeSeam } from '../ingest/judge-seam.ts';
+import type { ActContext } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';
 import type { RecordStage } from './map/seam.ts';
@@ -34,8 +35,7 @@ export interface LoadHooks {
   stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
 }
 
-export interface StopContext {
-  readonly db: Database;
+export interface StopContext extends ActContext {
   readonly records: RecordSeam | null;
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { inputError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
+import type { Act } from '../../domain/act.ts';
 import { countLimits, type GuardLimit, type Limits, noLimits } from '../../domain/guards.ts';
 import { type DueTask, jobFields, type Origin } from '../../domain/task.ts';
 import type { LoadContext } from '../../load/context.ts';
@@ -38,10 +39,8 @@ export async function acceptUndo(
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
     await queueUndo({ ...context, db }, request, caller, jobId);
-    for (const undone of request.jobIds) {
-      const details = { undo_job_id: jobId, plan: request.plan };
-      await context.acts.record(db, { action: 'load.undone', environmentId, thing: undone, details });
-    }
+    for (const undone of request.jobIds)
+      await context.acts.record(db, describeUndo(environmentId, undone, jobId, request.plan));
     return jobId;
   });
   if (accepted !== jobId) return accepted;
@@ -51,6 +50,10 @@ export async function acceptUndo(
   );
   startLaneSoon(context, caller.environmentId);
   return jobId;
+}
+
+function describeUndo(environmentId: number, thing: string, undoId: string, plan: boolean): Act {
+  return { action: 'load.undone', environmentId, thing, details: { undo_job_id: undoId, plan } };
 }
 
 async function queueUndo(
@@ -90,11 +93,12 @@ async function queueUndo(
  * job can start before it.
  */
 export async function undoStopped(context: StopContext, loadId: number): Promise<readonly DueTask[]> {
-  const { db } = context;
-  const { filename, wasRunning, origin, originName, ...load } = await readStopped(db, loadId);
+  const { db, acts } = context;
+  const { jobId: stopped, filename, wasRunning, origin, originName, ...load } = await readStopped(db, loadId);
+  const jobId = uuidv7();
   const undoId = await insertOwnLoad(context, {
     ...load,
-    jobId: uuidv7(),
+    jobId,
     origin: origin === null ? null : { kind: origin, name: originName },
     type: 'undo',
     filename: `undo of ${filename}`,
@@ -103,6 +107,7 @@ export async function undoStopped(context: StopContext, loadId: number): Promise
   });
   await insertUndo(db, undoId, [loadId]);
   await takePlace(db, undoId, loadId);
+  await acts.record(db, describeUndo(load.environmentId, stopped, jobId, false));
   if (!wasRunning) return [];
   return (await startLoad(db, undoId))?.tasks ?? [];
 }

@@ -117,7 +117,7 @@ export function isUndoPossible(db: Database): Promise<boolean> {
 /** Reads a load that has just ended. `wasRunning`: it did not wait in its lane. */
 export function readStopped(db: Database, loadId: number) {
   return selectWhere(db, 'loads', { loadId })
-    .select(camel('environment_id', 'request_id', 'filename', 'origin', 'origin_name'))
+    .select(camel('job_id', 'environment_id', 'request_id', 'filename', 'origin', 'origin_name'))
     .select([sql<boolean>`work_started_at is not null`.as('wasRunning')])
     .executeTakeFirstOrThrow();
 }
