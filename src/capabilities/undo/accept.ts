@@ -58,18 +58,20 @@ function describeUndo(environmentId: number, thing: string, undoId: string, plan
 
 async function queueUndo(
   context: Pick<LoadContext, 'db' | 'records'>,
-  { jobIds, plan, ...limits }: UndoRequest,
+  request: UndoRequest,
   { environmentId, requestId, origin }: UndoCaller,
   jobId: string,
 ): Promise<void> {
   const { db } = context;
+  const { jobIds, plan } = request;
   const loads = await readUndoable(db, environmentId, jobIds);
   const named = loads.filter((load) => jobIds.includes(load.jobId));
   const missing = jobIds.find((id) => !named.some((load) => load.jobId === id));
   if (missing !== undefined) throw inputError('not_found', 'There is no such load', `job_id: ${missing}`);
   for (const load of loads) requireUndoable(load);
-  const writingPass = Object.values(limits).some((limit) => limit !== null) ? 'guard' : 'load';
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
+  const limits = countLimits(request, records);
+  const writingPass = Object.values(limits).some((limit) => limit !== null) ? 'guard' : 'load';
   const loadId = await insertOwnLoad(context, {
     jobId,
     requestId,
@@ -78,7 +80,7 @@ async function queueUndo(
     type: 'undo',
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
     pass: plan ? 'plan' : writingPass,
-    limits: countLimits(limits, records),
+    limits,
   });
   await insertUndo(
     db,
