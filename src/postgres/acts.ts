@@ -67,8 +67,6 @@ export class Acts {
   }
 }
 
-export const unheard = new Acts([]);
-
 export interface ActContext {
   readonly db: Database;
   readonly acts: Acts;
