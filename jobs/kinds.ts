@@ -17,9 +17,7 @@ import { pruneJob } from './prune.ts';
 
 export interface Jobs {
   readonly kinds: readonly TaskKind<System>[];
-  /**
-   * Starts the pollers of the capabilities in a worker. The caller must stop them before `close`.
-   */
+  /** Starts the capabilities' pollers. The caller must stop them before `close`. */
   start(wake: (kind: TaskKindName) => void): readonly Poller[];
   close(): void;
 }
@@ -32,7 +30,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Opens the work of the core and of the capabilities. Fault tests pass different `seams`. */
+/** Fault tests pass different `seams`. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

@@ -38,5 +38,5 @@ export const chunkJob: TaskKind<LoadContext> = {
   reconcile: startIdleLanes,
 };
 
-/** Ends a load whose chunks are all done. The transaction of the last chunk creates this task. */
+/** Ends a load whose chunks are all done. */
 export const finishJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'finish', run: finishLoad };

@@ -15,7 +15,7 @@ import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /**
- * Time that tasks outside the queue get, when the worker stops, to handle the effects of the last
+ * Time at shutdown, in milliseconds, for tasks outside the queue to handle the effects of the last
  * job.
  */
 const runnerGraceMs = 5_000;
@@ -27,28 +27,24 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Stops claiming tasks. Releases exports and deletions immediately. Waits for running chunks, but
-   * releases those that take longer than a part of SHUTDOWN_MS. A released task does not lose an
-   * attempt.
+   * Stops claiming tasks. Releases exports and deletions immediately, and chunks when their share
+   * of SHUTDOWN_MS has passed. A released task does not lose an attempt.
    */
   stop(): Promise<void>;
 }
 
-/** Parts of a worker other than the system. Fault tests replace some of them. */
+/** Everything that a worker needs besides the system. Fault tests replace parts of it. */
 export interface WorkerOptions {
   /** Default: the process of a single command. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /**
-   * Runs a task that has lost several workers. Default: this worker runs the task in its own
-   * process.
-   */
+  /** Runs a task that has lost several workers. Default: in this worker's own process. */
   readonly runAlone?: RunAlone;
 }
 
 /**
- * Starts a worker. The worker consumes the queues, reconciles tasks, runs the pollers of the
- * capabilities and records a heartbeat.
+ * Starts a worker, which consumes the queues, reconciles tasks, runs the capabilities' pollers and
+ * records a heartbeat.
  */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;

@@ -32,9 +32,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion behind all loads accepted before it. Returns the deletion's job id. If the
- * idempotency key was used before, returns the job id of the earlier request. @throws InputError
- * `idempotency_conflict`
+ * Queues a deletion behind all loads accepted before it. Returns its job id, or that of the first
+ * request if the idempotency key is repeated. @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(
   context: LoadContext,
@@ -77,7 +76,7 @@ export async function requestDeletion(
 const notAnId = 'An id is a string or a number';
 
 function id(description: string) {
-  // In bulk data, ids may also be numbers. They are converted to strings before this check.
+  // Ids may be numbers, as in bulk data. They are converted to strings before this check.
   const text = Type.Unsafe<string>({
     type: ['string', 'number'],
     minLength: 1,
@@ -113,7 +112,7 @@ function idsOf(entity: Entity) {
   });
 }
 
-/** Returns the body's properties for the options that apply to an entity. */
+/** Returns the schema properties of the options that apply to an entity. */
 function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
   const ofEntity = options.filter((option) => option.entity === entity);
   return Object.fromEntries(
@@ -132,8 +131,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // A member of the body instead of a query parameter, because a misspelt query parameter would be
-  // ignored and the request would delete. A misspelt member is refused.
+  // In the body, because a misspelt query parameter would be ignored, so the request would delete.
+  // A misspelt member is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -167,7 +166,7 @@ interface DeletionRequest {
   readonly options: DeletionOptions;
 }
 
-/** Returns readers for requests that may have these options. */
+/** Returns the schemas and a reader of requests with these options. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
@@ -311,7 +310,7 @@ export function renderDeletionDetail(
     ...renderRun({ ...deletion, ...history, sources: [], files: [], rejects: noRejects, cursor: null }),
     ...item,
     completed_rows: ended,
-    // Below 1 until the end, because files still have to be removed after the last id.
+    // Below 1 until the end, because files must still be removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     removed: deletion.removed,
     purge_exports: deletion.purgeExports,

@@ -14,7 +14,6 @@ import { findKeptExports, findKeptFiles, findLoadsWithRejects, readIds, restartE
 
 const filesAtATime = 20;
 
-/** Repeats `remove` until `find` returns no rows. */
 async function whileFound<T>(
   find: () => Promise<readonly T[]>,
   remove: (rows: readonly T[]) => Promise<unknown>,
@@ -53,7 +52,7 @@ export function removeUploads({ context, deletion, step }: Attempt): Promise<voi
   });
 }
 
-/** Removes the files of the environment's exports, and restarts exports that are running. */
+/** Removes the files of the environment's exports, and restarts running exports. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
@@ -69,8 +68,8 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
 /**
- * Removes the refused records of earlier loads that contain one of the ids. A later attempt starts
- * from the beginning.
+ * Removes the refused records, in earlier loads, that contain one of the ids. The next attempt
+ * starts from the beginning.
  */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
@@ -94,9 +93,10 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Returns a function that finds the ids in a refused record, as CSV cells or JSON values. The
- * record may be truncated or malformed, so it is split at delimiters. A truncated record always
- * matches. An id that contains a delimiter matches at any position where a value may begin.
+ * Returns a function that tests whether a refused record contains one of the ids, as a CSV cell or
+ * a JSON value. The record may be truncated or malformed, so it is split at delimiters. A truncated
+ * record always matches. An id that contains a delimiter matches at any position where a value may
+ * begin.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -163,17 +163,15 @@ class CompositeIds {
 }
 
 /**
- * Returns false inside a word, such as at `a:b` in `data:binary`. A byte of 0x80 or more may belong
- * to a blank.
+ * Returns false inside a word, such as at `a:b` in `data:binary`. A byte of 0x80 or more may be
+ * part of a blank.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/**
- * Returns a number in the form that it has as an id in bulk data. Returns any other text unchanged.
- */
+/** Formats a number as bulk data formats an id. Returns any other text unchanged. */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

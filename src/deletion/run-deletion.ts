@@ -116,8 +116,8 @@ export async function failDeletion(
 }
 
 /**
- * Removes profiles and their data in batches of ids. A transaction removes at most a few thousand
- * rows, and adds them to the counts. The next attempt continues with the ids that have no outcome.
+ * Removes profiles and their data in batches of ids. Each transaction counts the rows that it
+ * removes. The next attempt continues with the ids that have no outcome.
  */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
@@ -131,7 +131,6 @@ async function deleteProfiles(attempt: Attempt): Promise<void> {
   }
 }
 
-/** Repeats a step until no rows are left. */
 async function untilDone(
   { step }: Attempt,
   work: (db: Database) => Promise<DeletionStep & { readonly left: boolean }>,
@@ -148,8 +147,8 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
 }
 
 /**
- * Removes logged images of the profiles in slices. Removes the profiles in the same transaction as
- * the last slice.
+ * Removes the profiles' logged images in slices, and the profiles in the same transaction as the
+ * last slice.
  */
 async function removeBatch(
   db: Database,

@@ -4,24 +4,24 @@ import type { TaskClaim } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Hooks that a capability adds to deletions. */
+/** A capability's hooks into deletions. */
 export interface DeletionSeam {
   /** Request option that enables `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Called at the start of each attempt if the option is set. Nothing has been removed at that
-   * time. The ids are in the table `deletion_ids`.
+   * Called at the start of each attempt if the option is set, before the attempt removes anything.
+   * The ids are in the table `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files with events, before rows are removed. Returns a second pass, which
-   * runs after the rows have been removed. Each attempt runs both passes.
+   * Erases the ids from files that contain events, before rows are removed. Returns a second pass,
+   * which runs after the rows have been removed. Each attempt runs both passes.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that fails a deletion. */
   failed?(db: Database, environmentId: number): Promise<void>;
   /**
-   * Returns the time before which events may be only in files. `null` if all events are in the
+   * Returns the time before which events may exist only in files. `null` if all events are in the
    * database.
    */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
@@ -40,7 +40,7 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** An option for deletions that is true or false. */
+/** A Boolean option for deletions. */
 export interface DeletionOption {
   /** Name in the request body and in the job record. The command-line option is `--name`. */
   readonly name: string;
@@ -63,12 +63,11 @@ export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Runs `work` in a transaction, which also adds the counts of `work`. Commits only if this
-   * attempt still owns the task. @throws ConflictError if the task is lost, or the reason of an
-   * aborted signal
+   * Runs `work` and records its counts in one transaction. Commits only if this attempt still owns
+   * the task. @throws ConflictError if the task is lost, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Called regularly during long reads. @throws the reason of an aborted signal */
+  /** Call it regularly during long reads. @throws the reason of an aborted signal */
   goOn(): void;
 }
 

@@ -57,8 +57,7 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 
 /**
  * Adds counts and renews the lease, as the last statement of each transaction. Progress resets the
- * counters of failures and losses. If this returns false, the task is lost and the caller must roll
- * back.
+ * failure and loss counters. If this returns false, the task is lost and the caller must roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -84,8 +83,8 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
 }
 
 /**
- * Reads the ids in the order of the request. With `limit`, reads only the first ids without an
- * outcome.
+ * Reads the ids in the order of the request. With `limit`, reads at most that many of the ids that
+ * have no outcome yet.
  */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })
@@ -234,9 +233,7 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/**
- * Adds the removed archived events to the counts of their ids. Returns the number of these events.
- */
+/** Adds the removed archived events to the counts of their ids. Returns the number of events. */
 export async function countErased(
   db: Database,
   deletionId: number,

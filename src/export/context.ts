@@ -6,7 +6,7 @@ import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files of an export. Tests replace it by writers that stop at a chosen point. */
+/** Writes the files of an export. Tests replace it with writers that stop at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {

@@ -21,7 +21,7 @@ export interface DeletionPreview {
    */
   readonly events: number;
   readonly users: number;
-  /** False if a number reached MAX_PREVIEWED_ROWS and counting stopped. */
+  /** False if counting stopped at MAX_PREVIEWED_ROWS. */
   readonly isComplete: boolean;
 }
 
@@ -103,8 +103,8 @@ export function deleteEvents(
 }
 
 /**
- * Searches archived tables that have not been dropped yet. In up to `limit` rows, deletes the
- * events of the users, or removes the companies. Returns the number of these rows.
+ * In archived tables that have not yet been dropped, deletes up to `limit` events of the users or
+ * removes the companies from up to `limit` events. Returns the number of these events.
  */
 export async function eraseUndropped(
   db: Database,

@@ -41,13 +41,13 @@ export function linksExpireAt(): Date {
   return new Date(Date.now() + LINK_TTL_MS);
 }
 
-/** The key or session of the console with which a link ends. */
+/** The key or console session that a link is bound to. The link ends with it. */
 export interface LinkHolder {
   readonly kind: 'key' | 'session';
   readonly id: string;
 }
 
-/** Returns the key of the caller or, if the caller has none, the session. */
+/** Returns the caller's key or, if the caller has none, the session. */
 export function linkHolder({ keyId, session }: Caller): LinkHolder {
   const hasKey = session === undefined || session.holder === 'key' || session.holder === 'static_key';
   return hasKey ? { kind: 'key', id: keyId } : { kind: 'session', id: session.sessionId };
@@ -114,7 +114,7 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** A change of API_KEY ends the links of its callers, a change of ADMIN_KEY those of sessions. */
+/** Changing API_KEY ends the links of its callers. Changing ADMIN_KEY ends those of sessions. */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;
 }
@@ -150,14 +150,14 @@ export interface LinkRequest {
 export type LinkedFile = ExportFile & {
   readonly ref: FileRef;
   readonly environmentId: number;
-  /** Who asked for the link. */
+  /** Requester of the link. */
   readonly actor: Actor;
 };
 
 /**
  * Returns the file to which a link leads.
- * @throws InputError `not_found` for any link not signed by sluice. `link_expired` or `job_expired`
- * for a link that was valid earlier
+ * @throws InputError `not_found` for a link not signed by sluice, `link_expired` or `job_expired`
+ * for a link that is no longer valid
  */
 export async function findLinkedFile(
   { db, config }: Pick<ExportContext, 'db'> & KeyContext,
@@ -184,7 +184,7 @@ export async function findLinkedFile(
   return { ...row.file, environmentId: row.environmentId, actor };
 }
 
-/** Returns who asked for a link. `null` if the key or session has ended. */
+/** Returns the actor who requested a link. `null` if the key or session has ended. */
 async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
   if (holder === null) return { kind: 'link', name: null };
   const { kind, id } = holder;
@@ -213,7 +213,6 @@ export async function openLinkedFile(
   return stream;
 }
 
-/** Reports that somebody downloads a file of an export. */
 export function recordDownload(
   { db, acts }: Pick<ExportContext, 'db' | 'acts'>,
   environmentId: number,

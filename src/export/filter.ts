@@ -46,7 +46,7 @@ const member = 'export_member';
 /**
  * Returns the condition that a row of sluice.companies is exported. If there is a filter on users,
  * a company needs a user who satisfies the whole filter. An excluded segment also excludes the
- * companies of its users, but users excluded by id do not exclude their companies.
+ * companies of its users, but excluding a user by id does not exclude the user's companies.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -73,8 +73,8 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
 }
 
 /**
- * Returns the condition as an anti-join. `not in` would compare every pair of values if the list
- * exceeds PostgreSQL's hash memory.
+ * Returns an anti-join. `not in` would compare every pair of values if the list exceeds
+ * PostgreSQL's hash memory.
  */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
@@ -213,7 +213,7 @@ function likePattern(pattern: string): string {
   return literally(pattern).replaceAll('*', '%');
 }
 
-/** Returns the same test as a JavaScript function, for the names of columns. */
+/** Returns a function that tests whether a column name is one of the excluded values. */
 export function nameTest({ names, patterns }: ExcludedValues): (name: string) => boolean {
   const exact = new Set(names);
   const globs = patterns.map((pattern) => createGlob(pattern));

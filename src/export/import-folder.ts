@@ -105,10 +105,7 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/**
- * Returns the files in the order in which they are loaded. @throws UsageError for a format without
- * types
- */
+/** Returns the files in loading order. @throws UsageError for a format without types */
 function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {
@@ -210,7 +207,7 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
 
 type DefinitionLists = Pick<System, 'definitionLists'>;
 
-/** Returns the lists of capabilities that a setup has. Local lists are omitted. */
+/** Returns the definition lists of the capabilities, without local lists. */
 async function portableLists({ definitionLists }: DefinitionLists) {
   return (await definitionLists()).filter(({ isLocal }) => isLocal !== true);
 }

@@ -15,12 +15,12 @@ const coreOptions: ExportSeam = { options: { segment_id: segmentOption } };
 
 const eb = expressionBuilder<DB>();
 
-/** Values of options, by name of the option. */
+/** Option values by name. */
 type OptionValues = ExportRequest['options'];
 
 /**
- * The options for exports that select users, and the schema of requests with these options. It is
- * derived from the seams, as are the flags.
+ * The export options that select users, and the schema of requests with these options. Both are
+ * derived from the seams.
  */
 export class ExportOptions {
   readonly schema: ReturnType<typeof exportRequest>;
@@ -32,7 +32,6 @@ export class ExportOptions {
     this.schema = exportRequest(this.#schemas());
   }
 
-  /** Returns the problems that the schema finds in a request. */
   findProblems(body: unknown): Problem[] {
     // Compiled on demand, because most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
@@ -43,7 +42,7 @@ export class ExportOptions {
     return [...this.#options];
   }
 
-  /** Returns the values of the options in `fields`. Adds the problems of invalid values. */
+  /** Returns the values of the options in `fields`. Adds a problem for each invalid value. */
   read(fields: Readonly<Record<string, unknown>>, problems: Problem[]): OptionValues {
     const values = this.entries.flatMap(([name, option]) => {
       const given = fields[name];

@@ -4,13 +4,14 @@ import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { Export } from './store.ts';
 
-/** Facts of an export, or of work that exports, for its document. The files may have expired. */
+/** Facts for the document of an export or of work that exports. The files may have expired. */
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
-/** Returns the document of an export, for its job and its manifest, or of work that exports. */
+/** Returns the document of an export or of work that exports. */
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The ledger and the manifest list files in different orders, and the document in one.
+  // The ledger and the manifest list files in different orders, but the document always in this
+  // one.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

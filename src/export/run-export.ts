@@ -32,14 +32,12 @@ import type { WrittenExport } from './write/write-export.ts';
 /** Size of a stored file, in bytes, at which the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
-// Runs an accepted export in one snapshot of the database. The export either completes with all
-// rows or fails. The manifest contains the hash and the number of rows of every file.
 
 const notOurs = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export in one snapshot, until `signal` is aborted. A single transaction lists the files
- * and ends the export.
+ * Runs an export in one snapshot, until `signal` is aborted. The export completes with all rows or
+ * fails. A single transaction lists its files and ends it.
  */
 export async function runExport(
   context: ExportContext,
@@ -242,8 +240,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
 }
 
 /**
- * Reports to capabilities, in the transaction that ends the export, that it has ended. See
- * `JobSeam`.
+ * Reports the end of the export to capabilities, in the transaction that ends it. See `JobSeam`.
  */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,

@@ -5,14 +5,14 @@ import type { Database } from '../postgres/database.ts';
 import type { SegmentTest } from './filter.ts';
 
 export interface ExportSeam {
-  /** Options by the names of their fields in a request. */
+  /** Options by request field. */
   readonly options: Readonly<Record<string, ExportOption>>;
 }
 
 /**
- * An option that selects users. If an export has several options, it contains the users selected by
- * all of them, with the companies and events of these users. Requests, files and the command line
- * contain the option. The ledger and the manifest contain its value.
+ * An option that selects users. With several options, an export contains the users selected by all
+ * of them, with their companies and events. The ledger and the manifest contain the value of each
+ * option.
  */
 export interface ExportOption<Value = unknown> {
   readonly schema: TSchema;
@@ -21,12 +21,14 @@ export interface ExportOption<Value = unknown> {
   /** Description of the flag in the command-line help. */
   readonly description: string;
   /**
-   * Returns the value to store, which a later request may also contain. If the value is invalid,
-   * adds its problems and returns `null`.
+   * Returns the value to store, in a form that a later request may contain. If the value is
+   * invalid, adds its problems and returns `null`.
    */
   read(given: unknown, problems: Problem[]): Value | null;
-  /** Returns problems of the value in this environment, before the export is accepted. */
+  /**
+   * Returns the problems with the value in this environment. Called before the export is accepted.
+   */
   findProblems?(db: Database, environmentId: number, value: Value): Promise<readonly Problem[]>;
-  /** Returns the condition on users, when the export begins. @throws FinalFailure */
+  /** Returns the condition on users. Called when the export begins. @throws FinalFailure */
   select(db: Database, scope: SegmentScope, value: Value): Promise<SegmentTest>;
 }

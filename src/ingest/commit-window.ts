@@ -52,8 +52,8 @@ interface Waiting<T> {
 /**
  * Combines records that arrive together into one statement and one commit. If no statement is
  * running, a record waits only for other records in the same turn of the event loop. Otherwise, it
- * waits until a statement ends. A single caller gets the latency of one insert, and many records
- * cost less each.
+ * waits until a statement ends. A single caller gets the latency of one insert, and many concurrent
+ * records share the cost.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;

@@ -114,7 +114,6 @@ export class Fields {
     return this.id(value, path) ?? '';
   }
 
-  /** Refuses a string that contains only white space. */
   #notBlank(text: string, path: string): string {
     if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
     return text;

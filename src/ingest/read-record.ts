@@ -13,7 +13,7 @@ const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'ui
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
 
-/** Reads a user. @throws InputError with all problems */
+/** @throws InputError with all problems */
 export function readUser(fields: Fields, environmentId: number): UserRecord {
   const { user_id, company_id, company, metadata, ...others } = fields.object;
   const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
@@ -55,7 +55,7 @@ function agreedCompanyId(fields: Fields, fullId: unknown, shortId: unknown, plai
   ]);
 }
 
-/** Reads a company. @throws InputError with all problems */
+/** @throws InputError with all problems */
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
   const { company_id, company, metadata, ...others } = fields.object;
   const { companyId, isNamed, rest } = readNamedCompany(fields, company, company_id);
@@ -93,7 +93,7 @@ function readNamedCompany(fields: Fields, company: unknown, plainId: unknown): N
   return { isNamed, companyId, rest: isEmptyObject(others) ? {} : { company: others } };
 }
 
-/** Reads an event. @throws InputError with all problems */
+/** @throws InputError with all problems */
 export function readEvent(fields: Fields, environmentId: number): EventRecord {
   const {
     user_id,

@@ -28,7 +28,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Stores the fact that this transaction writes rows of a finished chunk. */
+/** Records that this transaction writes rows of a finished chunk. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -50,7 +50,7 @@ export const maxErrors = sql<
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
 
 export interface ChunkTally extends Outcomes {
-  /** Number of properties whose name is empty. */
+  /** Number of properties dropped because their name is empty. */
   readonly dropped?: number;
   /** `null` if the file contains only one kind of records. */
   readonly kinds: OutcomesByKind | null;

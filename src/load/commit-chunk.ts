@@ -173,8 +173,7 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
 }
 
 /**
- * Returns a function that determines the cause of a reject. There is no cost until that function is
- * called.
+ * Returns a function that determines the cause of a reject. It costs nothing until it is called.
  */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;

@@ -105,9 +105,8 @@ export class ChunkMemory {
   }
 
   /**
-   * Returns the companies that certainly exist. A crash that loses commits also ends the
-   * connection. No company is removed while a load runs, but one may be removed before the load is
-   * retried.
+   * Returns the companies known to exist. A crash that loses commits also ends the connection. No
+   * company is removed while a load runs, but one may be removed before the load is retried.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;

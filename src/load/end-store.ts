@@ -107,8 +107,8 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
  * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a pass that
- * writes nothing starts over. Returns false if the load cannot be retried, which `retryLoad` then
- * explains. Must be called under the lane's lock.
+ * writes nothing starts over. Returns false if the load cannot be retried. `retryLoad` then
+ * explains why. Must be called under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,

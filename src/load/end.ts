@@ -133,7 +133,7 @@ async function recordStop(
 }
 
 /**
- * Reports to capabilities, in the same transaction, that a load has ended or is held. See
+ * Reports to capabilities that a load has ended or is held, in the transaction that does so. See
  * `JobSeam`.
  */
 export async function recordLoadEnd(

@@ -24,8 +24,8 @@ const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
  * Ends a load whose chunks are all done. Corrects the tally, replays keys and events, records
- * mends, checks the balance, completes the load, and starts the next job in the lane. It may be
- * repeated or interrupted, and may run late.
+ * mends, checks the balance, completes the load, and starts the next job in the lane. May run late,
+ * be interrupted or be repeated.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
@@ -80,7 +80,7 @@ async function complete(
   });
 }
 
-/** Makes all checks that can fail the load, then runs the `decide` hook of a capability. */
+/** Runs all checks that can fail the load, then the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
@@ -89,7 +89,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** Result if no limit was exceeded: the tasks that load the chunks, which is the next step. */
+/** Result if no limit was exceeded: the tasks that load the chunks next. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }

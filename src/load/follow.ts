@@ -12,7 +12,7 @@ import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { type Load, readShown, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
-/** Follows a load to its end, then waits for work of capabilities that remains after the end. */
+/** Follows a load to its end, then waits for the remaining work of capabilities. */
 export async function followLoad(
   { db, loads }: Pick<System, 'db' | 'loads'>,
   followed: Followed,

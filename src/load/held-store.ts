@@ -6,8 +6,8 @@ import { columnOf, type Database, firstRow, updateWhere } from '../postgres/data
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
 /**
- * Number of a source's latest loads from which its usual figures are computed. They are searched
- * for among the latest USUAL_AMONG loads.
+ * Number of a source's latest loads from which its usual figures are computed. Only the latest
+ * USUAL_AMONG loads are searched.
  */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;

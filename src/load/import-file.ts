@@ -85,7 +85,7 @@ export interface Imported {
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Loads one file. Throws only errors that the file does not cause. */
+/** Loads one file. Throws only errors that are not caused by the file. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,

@@ -278,7 +278,7 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** Returns the shortest refused sequence of first records that is longer than `fine` records. */
+  /** Returns the shortest refused prefix of `records` that is longer than `fine` records. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;
     let most = records.length;

@@ -127,8 +127,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // Until its chunks start, a plan that is being applied still has the counts of its planning,
-    // which must not be shown.
+    // A plan that is being applied keeps the counts from planning until its first chunk starts.
+    // These counts must not be shown.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,

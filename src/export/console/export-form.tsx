@@ -32,10 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/**
- * Form for an export. Its fields are stored in the page address, so they survive a reload of the
- * page.
- */
+/** Form for an export. Its fields are stored in the page address, so they survive a reload. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -59,12 +56,12 @@ export function ExportForm(part: Part): VNode {
 
 interface Filter {
   readonly label: string;
-  /** Fields of the form that this filter sets. */
+  /** Form fields that this filter sets. */
   readonly fields: readonly string[];
   readonly control: (part: Part) => VNode;
 }
 
-/** Returns a filter whose value is one list of ids or names. */
+/** Returns a filter whose value is a list of ids or names. */
 function listFilter(label: string, name: CoreField, placeholder: string): Filter {
   const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
   return { label, fields: [name], control };
@@ -187,7 +184,7 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/** Shows options. The first option is the default, which is omitted from the address. */
+/** The first option is the default, which is omitted from the address. */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -285,7 +282,7 @@ function Columns({ wish, onChange }: Part): VNode {
 
 type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: CoreField };
 
-/** Shows a text field for a list whose items are separated by commas. */
+/** Text field for a comma-separated list. */
 function Text({ wish, onChange, name, ...rest }: Part & TextProps): VNode {
   return (
     <FilterText {...rest} type="text" value={wish[name]} onChange={(text) => onChange({ [name]: text })} />

@@ -14,7 +14,7 @@ import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
-/** Shows the page for a new export. The server previews the content before the export starts. */
+/** The server previews the content before the export starts. */
 export function Export(): VNode {
   const query = useQuery();
   const start = useStart();
@@ -70,7 +70,7 @@ const earlierColumns: readonly Column<JobListItem>[] = [
   ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
 ];
 
-/** Shows the request of an export, with a button that repeats it. */
+/** Shows an export's request, with a button that repeats it. */
 function Again({ id }: { readonly id: string }): VNode | null {
   const { data } = useApi<ExportJobDetail>(jobPath(id));
   if (data === undefined) return null;
@@ -151,7 +151,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Returns each row's cells by column. A row that was truncated becomes a single cell. */
+/** Returns each row's cells by column. A truncated row becomes a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {

@@ -14,11 +14,14 @@ declare module '../../console/client/lib/jobs.ts' {
   }
 }
 
-/* Exports on the page of a job, including a button that repeats the export. */
+/* Parts of an export job's page, including a button that repeats the export. */
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
-/** Shows nothing if the lists of the request are cut, because another export would result. */
+/**
+ * Shows nothing if the request's lists were cut, because repeating it would create a different
+ * export.
+ */
 export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();
   if (job.options_cut) return null;
@@ -29,7 +32,7 @@ export function ExportAgain({ job, look }: AgainProps): VNode | null {
   );
 }
 
-/** Returns the number of rows written and the warnings of an export. */
+/** Returns the number of rows that an export wrote, and its warnings. */
 export function exportFacts({ completed_rows: rows, warnings }: ExportJobDetail): readonly Fact[] {
   return [
     ['Rows', formatCount(rows)],

@@ -36,7 +36,7 @@ export const exportFields: readonly string[] = [...coreFields, ...optionFields];
 
 export type CoreField = (typeof coreFields)[number];
 
-/** Value of each field. A missing field has the value ''. */
+/** Form values by field. A field without a value is ''. */
 export type ExportWish = Readonly<Record<CoreField, string> & Partial<Record<string, string>>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean | object>>;
 

@@ -11,7 +11,7 @@ const GZIP_BLOCK_BYTES = 256 * KiB;
 /** Maximum number of blocks in memory. */
 const MAX_GZIP_BLOCKS = 4;
 
-/** Files of one attempt. Either all of them remain, or `discard` removes all of them. */
+/** Files of one attempt. `discard` removes all of them. */
 export class AttemptFiles {
   readonly #store: FileStore;
   readonly #open = new Set<StoredFileWriter>();
@@ -26,7 +26,8 @@ export class AttemptFiles {
   }
 
   /**
-   * Creates a file that is to be split at `splitBytes`. Compressed blocks are at most that long.
+   * `splitBytes` is the size at which the caller splits the file. Compressed blocks are at most
+   * that long.
    */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
@@ -64,10 +65,7 @@ interface StoredFile {
   readonly sha256: string;
 }
 
-/**
- * Writes one file and hashes the stored bytes. If the file is compressed, compresses the bytes
- * first.
- */
+/** Writes one file, compresses it if requested, and hashes the stored bytes. */
 export class StoredFileWriter {
   /** Number of bytes stored so far, without bytes that are still being compressed. */
   bytes = 0;
@@ -124,8 +122,8 @@ const end = Buffer.from([0x03, 0x00]);
 
 /**
  * Compresses a file on several threads. Each block uses the end of the previous block as its
- * dictionary and ends at a byte boundary. Therefore, the file is a single gzip member, as some
- * readers stop after the first member.
+ * dictionary and ends at a byte boundary. This makes the file a single gzip member. Some readers
+ * stop after the first member.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;

@@ -41,7 +41,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** Returns the columns of events. All properties are in one column. */
+/** All properties are in one column. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
@@ -113,7 +113,7 @@ const maxColumns = 1500;
 const maxHeaderBytes = 512 * 1024;
 
 /**
- * Lists the properties that have their own column, sorted by the bytes of their names. Also returns
+ * Returns the properties that have their own column, sorted by the bytes of their names, and
  * whether other properties share a column.
  */
 async function listPropertyColumns(

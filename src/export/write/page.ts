@@ -40,8 +40,8 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 
 /**
  * Adds what was removed since the cursor: removed properties as nulls, and removed profiles as
- * rows. An erased profile may exist again. Its old properties are unknown, so its row is written
- * after a row for the removal.
+ * rows. An erased profile may have been created again. Its old properties are unknown, so a row for
+ * the removal precedes its row.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;

@@ -8,8 +8,8 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-// Encodes a column while its values arrive. The library hyparquet-writer writes the pages. The
-// encoder of that library would copy each value.
+// Encodes a column while its values arrive. The library hyparquet-writer writes the pages, but its
+// encoder would copy each value.
 
 export class ParquetColumn {
   readonly name: string;

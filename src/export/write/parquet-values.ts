@@ -92,8 +92,8 @@ const trialValues = 250;
 const maxProbes = 32;
 
 /**
- * Strings, each stored after its length. Uses a dictionary until more than half of the first
- * strings are distinct.
+ * Strings, each stored after its length. Uses a dictionary unless more than half of the first
+ * `trialValues` strings are distinct.
  */
 class Texts implements ValueStore {
   readonly #isJson: boolean;

@@ -153,9 +153,7 @@ export class ParquetFile {
     };
   }
 
-  /**
-   * Stores the contents of the buffer and clears the buffer. Offsets in the file continue to grow.
-   */
+  /** Stores and clears the buffer. Offsets in the file continue to grow. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -183,7 +181,7 @@ function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Returns the schema of a column. Query engines find columns by their field id. */
+/** Query engines find columns by their field id. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };

@@ -92,7 +92,6 @@ class Cursor {
     return this.#rows;
   }
 
-  /** Loads the next row, if there is one. */
   async fill(): Promise<void> {
     while (this.#row === this.#block.ends.length && this.time !== Number.POSITIVE_INFINITY) {
       const next = await this.#source.next();

@@ -205,8 +205,8 @@ export interface FilePlan {
 }
 
 /**
- * Plans how to read the files, in their order. The client must be in the transaction that reads
- * them.
+ * Returns the plans of the files, in file order. The client must be in the transaction that reads
+ * the rows.
  */
 export async function planFiles(
   client: pg.PoolClient,

@@ -42,7 +42,6 @@ export function BalanceBar({ counts, total }: BarProps): VNode {
   );
 }
 
-/** Shows the balance of a load: the outcomes of all records read. */
 export function Balance({ of }: { readonly of: LoadJob }): VNode {
   const { job_id: jobId, counts, total_rows: total } = of;
   const { read } = counts;

@@ -152,7 +152,8 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
 const rowsOnPage = 50;
 
 /**
- * Shows the refused records with editable cells. The file of edits contains the row of each record.
+ * Shows the refused records with editable cells. The file of edits identifies each record by its
+ * row.
  */
 function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');

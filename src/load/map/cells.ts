@@ -33,8 +33,8 @@ export const kind = {
 } as const;
 
 /**
- * Roles of cells. The first roles are fields, which occur at most once in a record. Any number of
- * cells may have one of the other roles.
+ * Roles up to `removed` are fields, which occur at most once in a record. Any number of cells may
+ * have one of the other roles.
  */
 export const role = {
   userId: 0,
@@ -167,7 +167,7 @@ export class CellList {
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
-  /** For each field, the number of its cell in `own`. -1 if the record does not have the field. */
+  /** Index of each field's cell in `own`, or -1 if the record does not have the field. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
   /** Maximum size of all cells and names when written, in bytes. */
   size = 0;

@@ -213,7 +213,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** If `map` renamed the column of the reject, replaces the column by its name in the file. */
+/** If `map` renamed the reject's column, replaces the column with its name in the file. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

@@ -71,9 +71,9 @@ export interface EventOrigin {
 }
 
 /**
- * Counter that is called for each row of a file, in order. It returns how many earlier rows have
- * the same key (see `eventKey`, with the content id of the first occurrence). The caller omits
- * repeats of a given id.
+ * Counter, called for each row of a file in order. Returns the number of earlier rows with the same
+ * key (see `eventKey`, with the content id of the first occurrence). The caller omits repeats of a
+ * given id.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
@@ -287,8 +287,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns COPY text for `event_ids`. It contains the ids that are not made unique by the primary
-   * key of `events`: given ids, and ids of rows without a time. Columns: `environment_id user_id
+   * Returns COPY text for `event_ids`. It contains the ids that the primary key of `events` does
+   * not make unique: given ids, and ids of rows without a time. Columns: `environment_id user_id
    * event_id inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {

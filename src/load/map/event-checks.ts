@@ -105,8 +105,8 @@ export class EventTimes {
   #last: Instant | null = null;
 
   /**
-   * Derives the latest allowed time from the time of acceptance. Therefore, a chunk that is read a
-   * second time gives the same result.
+   * Derives the latest allowed time from the time of acceptance, so reading a chunk again gives the
+   * same result.
    */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;

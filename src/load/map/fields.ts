@@ -5,10 +5,7 @@ import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-tex
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
-/*
- * Values of a record's fields. Each function works on bytes if possible, and uses strings only if
- * necessary.
- */
+/* Values of a record's fields. Functions work on bytes where possible, and on strings otherwise. */
 
 const SPACE = 0x20;
 const ZERO = 0x30;

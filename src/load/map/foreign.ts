@@ -25,8 +25,8 @@ const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
 /**
- * Returns the preset for records with these names, or `null`. `isOwn`: whether the records have our
- * kinds. `type`: value of the member `type`.
+ * Returns the preset for records with these names, or `null`. `isOwn` is true if the records have
+ * our kinds. `type` is the value of the member `type`.
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 

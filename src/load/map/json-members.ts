@@ -82,8 +82,8 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of an object of properties. The object must fill the buffer up to the final
-   * line feed.
+   * Finds the cells of a properties object. The object must fill the buffer up to the final line
+   * feed.
    */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;

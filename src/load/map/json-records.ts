@@ -146,7 +146,7 @@ export class JsonRecords {
     return cells;
   }
 
-  /** Applies the map, and replaces `metadata.x` by `x`. Most records need neither. */
+  /** Applies the map, and replaces `metadata.x` with `x`. Most records need neither. */
   #renamed(object: JsonObject): JsonObject {
     if (this.#map.size === 0 && !Object.keys(object).some((name) => name.startsWith(dotted))) return object;
     const metadataEntries: [string, unknown][] = [];

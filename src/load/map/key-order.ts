@@ -4,8 +4,8 @@ const initialRows = 16 * 1024;
 /** Number of characters of a key that are compared, after the prefix that all keys share. */
 const comparedChars = 5;
 /**
- * First printable ASCII byte. A byte outside the range counts as the first or last byte in the
- * range.
+ * First printable ASCII byte. A byte outside the printable range counts as the first or the last
+ * byte of that range.
  */
 const firstByte = 0x20;
 const distinctBytes = 96;

@@ -108,7 +108,7 @@ export class KeyTable {
     }
   }
 
-  /** Enters all heads again. All their keys are different, so no chain grows. */
+  /** Reinserts all heads. All their keys are different, so no chain grows. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -154,8 +154,8 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 /**
  * Computes PostgreSQL's `hashtextextended(key, 0)`, so that hashes need not be read from the
  * database. The algorithm is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the
- * results with every supported server version. `high` and `low` are signed 32-bit numbers, which
- * avoids an object or BigInt per key.
+ * results with those of every supported server version. `high` and `low` are signed 32-bit numbers,
+ * which avoids an object or BigInt per key.
  */
 export class KeyHash {
   high = 0;

@@ -6,10 +6,7 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 export const DIGEST_CHARS = 32;
 
-/**
- * Must be raised when records are mapped to rows in a different way. All rows are then compared
- * again.
- */
+/** Must be raised when the mapping of records to rows changes. All rows are then compared again. */
 const mappingVersion = 2;
 
 /**

@@ -160,8 +160,8 @@ export class Rows {
   }
 
   /**
-   * Writes a record from which `properties` properties are missing. It gets no digest, because a
-   * digest would hide that they are missing.
+   * Writes a record from which `properties` properties were dropped. It gets no digest, because a
+   * digest would hide the loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -234,7 +234,7 @@ export interface ChunkScope {
   readonly refused?: RefusedRecords;
 }
 
-/** Records to refuse: from a record's number in the chunk to its kind and the reason. */
+/** Kind and reason of each record to refuse, by the record's number in the chunk. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);

@@ -22,7 +22,7 @@ export interface NewEvents {
   readonly keyHashes: Buffer | null;
 }
 
-/** COPY text of events some of which may already exist. */
+/** COPY text of events, some of which may already exist. */
 export interface EventBatch {
   readonly text: Buffer;
   /** Rows for `event_ids`. A row with a given id also has the hash of the event's key. */

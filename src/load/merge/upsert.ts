@@ -122,9 +122,9 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 
 /**
  * Creates the missing companies of the batch's users, in key order like every write. Must be called
- * after the chunk's own companies are merged, because these count as inserted. For other chunks,
- * records the new companies as unchanged and not counted. Default of `named`: the companies of the
- * batch.
+ * after the chunk's own companies are merged, because these count as inserted. With `keepKeys`,
+ * stores the keys of the new companies as unchanged and not counted. Default of `named`: the
+ * companies of the batch.
  */
 export async function createCompanies(
   db: Database,

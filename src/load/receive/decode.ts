@@ -24,8 +24,8 @@ const ENCODING_SNIFF_BYTES = MiB;
 /** Number of bytes at the beginning of the file that are used to detect the layout of JSON. */
 const JSON_SNIFF_BYTES = MiB;
 /**
- * Maximum bytes of NDJSON per byte of Parquet. The ratio may be high, because Parquet stores
- * repeated values only once.
+ * Maximum size of NDJSON relative to the Parquet file from which it was converted. The ratio may be
+ * high, because Parquet stores repeated values only once.
  */
 const MAX_COLUMNAR_RATIO = 2_000;
 

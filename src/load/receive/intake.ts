@@ -20,10 +20,6 @@ export interface ReceiveClock {
   now(): number;
 }
 
-/**
- * Requires a minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS of waiting for the
- * sender.
- */
 export class UploadRate {
   readonly #minBytesPerSecond: number;
   #waitedMs = 0;

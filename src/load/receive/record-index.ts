@@ -16,7 +16,7 @@ interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Position in the file up to which no quote has been found that closes the cell. */
+  /** Position in the file up to which no closing quote has been found. */
   lookedTo: number;
 }
 

@@ -20,7 +20,7 @@ import type { ReceivingStore } from './unpack.ts';
 const REWRITTEN_HERE_BYTES = 64 * KiB;
 const blankLines = Buffer.alloc(64 * KiB, '\n');
 
-/** Returns the rewriter. @throws InputError if no capability can read presets */
+/** @throws InputError if no capability can read presets */
 export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   if (rewriter === null)
     throw inputError('invalid_field', 'preset is not supported by this service', 'preset');

@@ -23,7 +23,7 @@ export interface ListedCauses {
   readonly causes: readonly ListedCause[];
   /**
    * Number of all refused records in the load. `total` is the number of all causes, of which only
-   * the first are listed.
+   * the first few are listed.
    */
   readonly records: number;
   readonly total: number;
