@@ -20,7 +20,7 @@ export interface Baseline {
 }
 
 export interface MergeOptions {
-  /** Whether to skip unchanged rows by `where … is distinct from`. */
+  /** Whether to skip unchanged rows with `where … is distinct from`. */
   readonly onlyChanged?: boolean;
 }
 
@@ -88,9 +88,9 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies a file, in which the rows are already in sluice's stored form, to `sluice.users`. Each of
- * two connections copies half the rows. This is the physical limit: nothing is parsed, checked or
- * counted, and the database does the minimum of work.
+ * Copies a file, whose rows are already in sluice's stored form, to `sluice.users`. Each of two
+ * connections copies half the rows. This is the physical limit: nothing is parsed, checked or
+ * counted.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */

@@ -92,7 +92,7 @@ try {
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
   const results: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // The first run in each pair has a cooler machine, so the order alternates.
+    // The machine is cooler for the first run of each pair, so the order alternates.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {

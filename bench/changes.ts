@@ -1,10 +1,10 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * Measures the cost of the log of changes. Loads users into one PostgreSQL, alternately with the
- * triggers of the log and without them. Reports the bytes that the log needs per changed row, and
- * the time to undo a load. Also measures two operations that read the log: the history of one
- * profile among N rows of other profiles, and an export after changes to 1 000 profiles.
+ * Measures the cost of the log of changes. Loads users into one PostgreSQL, alternately with and
+ * without the triggers of the log. Reports the bytes that the log needs per changed row, and the
+ * time to undo a load. Also measures two operations that read the log: the history of one profile
+ * among N rows of other profiles, and an export after changes to 1 000 profiles.
  *
  * --only: steps, separated by commas: loads, undo, increment, history.
  */
@@ -81,8 +81,8 @@ async function version(): Promise<string> {
 }
 
 /**
- * Writes a file that always contains the same users. `changed` is the share of rows with a value
- * that differs from the first file.
+ * Writes a file that always contains the same users. `changed` is the share of rows that differ
+ * from the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

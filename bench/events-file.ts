@@ -21,9 +21,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/**
- * Returns event `n` of `rows`. The events are sorted by time, at equal intervals over three months.
- */
+/** Returns event `n` of `rows`. Events are sorted by time, at equal intervals over three months. */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;
@@ -74,7 +72,7 @@ function* text(rows: number, format: EventsFormat): Generator<string> {
   yield block;
 }
 
-/** Writes a file of track events. The same arguments always produce the same file. */
+/** The same arguments always produce the same file. */
 export async function writeEventsFile(path: string, rows: number, format: EventsFormat): Promise<void> {
   await pipeline(Readable.from(text(rows, format)), createWriteStream(path));
 }

@@ -35,8 +35,8 @@ interface Measured {
 
 /**
  * Loads a file of events sorted by time, first as new events and then again. Alternates these loads
- * with COPY of the ready rows on two connections, into a table of the same PostgreSQL with the same
- * indexes and partitions.
+ * with COPY of the ready rows on two connections, into a table with the same indexes and partitions
+ * in the same PostgreSQL.
  */
 export async function compareEvents(
   service: Service,

@@ -33,7 +33,7 @@ const events = Number(flags.events);
 const turns = Number(flags.turns);
 
 /**
- * Exports that each turn runs. `byHand`: the queries of this export are also run by hand. The last
+ * Exports that each turn runs. `byHand`: the queries of the export are also run by hand. The last
  * three exports are compared with each other, relative to gzipped NDJSON.
  */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
@@ -75,7 +75,7 @@ async function fill(): Promise<void> {
 }
 
 /**
- * Runs all ways one after another in each turn. Before the first turn, reads all tables once so
+ * Runs all exports one after another in each turn. Before the first turn, reads all tables once so
  * that they are in memory.
  */
 async function compare(): Promise<void> {
@@ -110,7 +110,6 @@ function both(values: readonly number[]): string {
   return values.length === 0 ? '' : `${least(values).toFixed(2)} / ${median(values).toFixed(2)}`;
 }
 
-/** Measures how fast `gzip`, with one thread, compresses the largest file. */
 async function gzipAlone(): Promise<void> {
   const plain = await exportOnce(service, { event_type: ['events'], compression: 'none' });
   const path = join(folder, 'events.ndjson');

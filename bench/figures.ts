@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Returns the median. For an even number of values, returns the lower of the two middle values. */
+/** Returns the median: for an even number of values, the lower of the two middle values. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -61,15 +61,15 @@ function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while it was read. The time of this child now counts as that of an ended child,
-    // so everything is read again.
+    // A child ended while it was read. Its time now counts as that of an ended child, so everything
+    // is read again.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }
 }
 
 function secondsOf(pid: number, withEndedChildren = false): number {
-  // The process name is in parentheses and may contain blanks.
+  // The process name is in parentheses and may contain spaces.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return sum(fields.slice(11, withEndedChildren ? 15 : 13).map(Number)) / ticksPerSecond;
 }

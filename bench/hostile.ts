@@ -114,10 +114,7 @@ type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /**
-   * Creates the file in advance, so that the measurement does not include the processor time for
-   * creating it.
-   */
+  /** Creates the file in advance, so that the measurement excludes the processor time for this. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
@@ -172,7 +169,6 @@ async function loadBlanks(send: Send): Promise<string> {
   }
 }
 
-/** Returns the peak memory since the last call, in MiB. */
 function takePeakMib(pid: number): number {
   const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
@@ -191,7 +187,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory that is still in use from the previous attack must not count for this attack.
+    // Memory still in use from the previous attack must not count for this attack.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);

@@ -62,9 +62,7 @@ function row(
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/**
- * Returns how many rows per second one connection copies. Creates the rows before the measurement.
- */
+/** Returns how many rows per second one connection copies. Creates the rows beforehand. */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",

@@ -68,7 +68,6 @@ function checkStored({ server, kind }: Run, posted: Posted, stored: number): voi
   if (stored < least || stored > most) throw new Error(`${stored} rows are stored, not ${least} to ${most}`);
 }
 
-/** Returns the number of records in a request. */
 export function itemsOf(kind: RecordKind): number {
   return kind === 'batch' ? batchItems : 1;
 }

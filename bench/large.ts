@@ -12,7 +12,7 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** Number of parts of the load. The speeds in the first and the last part are compared. */
+/** Number of parts of the load. The speeds of the first and the last part are compared. */
 const tenths = 10;
 
 /**
@@ -117,8 +117,8 @@ interface MemoryOverTime {
 }
 
 /**
- * Share of the samples, at the start, that are ignored. During this time, the heap grows to its
- * usual size.
+ * Share of the samples, at the start, that are ignored, because the heap still grows to its usual
+ * size.
  */
 const warmUpShare = 0.2;
 

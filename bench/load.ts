@@ -8,8 +8,8 @@
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
  * Loads a file of users through the real service (upload, chunks, workers, ledger). Alternately,
- * loads the file into the same PostgreSQL in two other ways: by COPY of ready rows into the same
- * table, which is the minimum of work for the database, and by SQL by hand. Prints the times, the
+ * loads the file into the same PostgreSQL in two other ways: with COPY of ready rows into the same
+ * table, which is the minimum of work for the database, and with SQL by hand. Prints the times, the
  * ratios to the other ways, and the peak memory. Then prints the latency of a small array.
  *
  * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs

@@ -18,8 +18,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Alternately plans and loads a file of users, first all new, then repeated, then with some changed
- * rows. Prints the median times of plan and load, and the median ratio within a turn.
+ * Alternately plans and loads a file of users: first all new, then repeated, then with some rows
+ * changed. Prints the median times of plan and load, and the median ratio within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -59,7 +59,7 @@ export async function comparePlans(
 }
 
 /**
- * Loads a file that lacks 1 % of the users and does not change the other users, alternately as an
+ * Loads a file that lacks 1 % of the users and does not change the others, alternately as an
  * ordinary load and as a mirror.
  */
 export async function compareMirrors(
@@ -96,8 +96,8 @@ export async function compareMirrors(
 const times = 200;
 
 /**
- * Measures how many milliseconds pass from sending an array of 100 users until its job is seen to
- * be completed.
+ * Measures the milliseconds from sending an array of 100 users until its job is seen to be
+ * completed.
  */
 export async function measureLatency(
   service: Service,

@@ -10,8 +10,7 @@ export type Row = readonly string[];
 export interface PollutedFile {
   readonly name: string;
   /**
-   * Number of real files (of 3 712) that have this fault, divided by the number of our files that
-   * have this fault.
+   * Number of real files (of 3 712) with this fault, divided by the number of our files with it.
    */
   readonly weight: number;
   readonly text: string;
@@ -82,8 +81,8 @@ const table: readonly Row[] = Array.from({ length: recordCount }, (_, n) => {
 });
 
 /**
- * Returns the cells of a record as they are written, with quotes around cells that contain a comma
- * or a quote.
+ * Returns the cells of a record as written, with quotes around cells that contain a comma or a
+ * quote.
  */
 function cellsOf(row: Row, isHeader: boolean, { quote, escape: mark }: Written = plain): string[] {
   return row.map((cell, index) => {

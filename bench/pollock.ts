@@ -163,8 +163,8 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
 }
 
 /**
- * Counts the items of `other` that `one` also contains. Counts an equal item at most as many times
- * as `one` contains it.
+ * Counts the items of `other` that `one` also contains. Counts equal items at most as often as
+ * `one` contains them.
  */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();

@@ -31,17 +31,14 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
-/**
- * Number of events that one statement stores. `heavyEvents`: number of events of the user with the
- * most events.
- */
+/** Number of events that one statement stores, and of events of the user with the most events. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
 /**
- * Number of connections that read pages. For slow callers of an environment, the service keeps at
- * most this many pages in memory.
+ * Number of connections that read pages. The service keeps at most this many pages in memory for
+ * slow callers of an environment.
  */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';

@@ -44,9 +44,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
 
-/**
- * A small and fast random number generator (mulberry32). The same seed produces the same numbers.
- */
+/** A small and fast random number generator (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -60,9 +58,7 @@ function random(seed: number): () => number {
 export interface UsersFile {
   readonly rows: number;
   readonly format: 'csv' | 'ndjson';
-  /**
-   * Share of rows (0 to 1) whose score differs from the score in every other version. Default: 0.
-   */
+  /** Share of rows (0 to 1) whose score differs between versions. Default: 0. */
   readonly changed?: number;
   /** Version of the file, from 1. */
   readonly version?: number;
@@ -154,7 +150,7 @@ function* text({ rows, format, changed = 0, version, dialect = plainDialect }: U
   yield Buffer.from(block, dialect.encoding);
 }
 
-/** Writes a file of users. The same arguments always produce the same file. */
+/** The same arguments always produce the same file. */
 export async function writeUsersFile(path: string, file: UsersFile): Promise<void> {
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }

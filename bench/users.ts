@@ -14,8 +14,7 @@ interface Step {
 }
 
 /**
- * The first step fills all tables. A step that changes rows sets values that these rows never had
- * before.
+ * The first step fills all tables. A step that changes rows sets values that they never had before.
  */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
@@ -28,7 +27,6 @@ const steps: readonly Step[] = [
 
 export const stepKeys: readonly string[] = steps.map(({ key }) => key);
 
-/** A way to load the file of a step. */
 interface Way {
   readonly key: string;
   readonly title: string;

@@ -20,9 +20,9 @@ const parts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes the users of `writeUsersFile` as a workbook with one sheet. All cells are strings.
- * `inline`: cells contain their strings, as streaming programs write them. `shared`: a table
- * contains the strings, as Excel writes them.
+ * Writes the same users as `writeUsersFile`, but as a workbook with one sheet. All cells are
+ * strings. `inline`: cells contain their strings, as streaming programs write them. `shared`: a
+ * table contains the strings, as Excel writes them.
  */
 export async function writeWorkbook(path: string, rows: number, strings: 'inline' | 'shared'): Promise<void> {
   const table = strings === 'shared' ? new Map<string, number>() : null;
@@ -77,10 +77,7 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
-/**
- * Flag for a member whose sizes follow its data, because the sizes are known only after the data is
- * written.
- */
+/** Flag for a member whose sizes follow its data, because they are unknown until it is written. */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
@@ -143,7 +140,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** Returns the fields that are both in a member's header and in its directory entry. */
+/** Returns the fields that a member's header and its directory entry have in common. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],

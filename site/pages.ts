@@ -1,7 +1,7 @@
 /**
- * The site of the docs: its pages, their places in it, and the targets of links between files. The
- * files remain in their folders and also read well on a code host: a link is relative to its file,
- * and anchors are made as on GitHub.
+ * The documentation site: its pages, their places, and the targets of links between files. The
+ * files remain in their folders and can also be read on GitHub. Links are relative to their file,
+ * and anchors have GitHub's form.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '..');
 
 /**
- * Files of the repository that are pages. The site does not repeat the README, which leads to it.
+ * Files of the repository that are pages. The README is not a page, because it leads to the site.
  */
 export const pageFiles: readonly string[] = [
   ...markdownIn('.', false),
@@ -25,7 +25,8 @@ function markdownIn(folder: string, recursive: boolean): string[] {
 }
 
 /**
- * Subjects in this order, with their pages. A page that is missing here follows its folder, or Reference.
+ * Subjects in order, with their pages. Pages that are not listed are in the subject of their
+ * folder, or in Reference.
  */
 const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
   Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
@@ -106,8 +107,8 @@ function titleOf(file: string): string {
 }
 
 /**
- * Returns the place of a page in the site: `docs/inbox.md` is `inbox.md`, and a README is the first
- * page of its folder.
+ * Returns the place of a page in the site. For example, `docs/inbox.md` becomes `inbox.md`, and a
+ * README becomes the first page of its folder.
  */
 export function placeOf(file: string): string {
   const place = file.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md');
@@ -119,7 +120,7 @@ export type Target =
   | { readonly kind: 'file'; readonly file: string };
 
 /**
- * Returns the page to which a relative link of a file leads, or the file that the site copies.
+ * Returns the page to which a relative link in a file leads, or the file that the site copies.
  * Throws if there is neither.
  */
 export function targetOf(file: string, link: string): Target {
@@ -133,7 +134,6 @@ export function targetOf(file: string, link: string): Target {
   throw new Error(`${file} links to ${link}, which is neither a page nor a file`);
 }
 
-/** Returns the anchor of a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

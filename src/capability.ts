@@ -35,7 +35,7 @@ export interface Capability {
   readonly signIn?: SignInWay;
   /** List of the definitions file. */
   readonly definitions?: () => Promise<DefinitionList>;
-  /** At most one capability has this member, and at most one has the next. */
+  /** At most one capability has a rewriter, and at most one has calls. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
   readonly exports?: ExportSeam;
@@ -54,6 +54,8 @@ export interface Capability {
   readonly routes?: (loads: OptionTable, exports: ExportOptions) => Promise<TaggedRoutes>;
   /** Section of a file that declares an environment. */
   readonly declares?: () => Promise<DeclaredSection>;
-  /** Commands by the word after `sluice`. A word of the core gets a further subcommand. */
+  /**
+   * Commands by the word after `sluice`. If the core has the word, its command gets a subcommand.
+   */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

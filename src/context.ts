@@ -21,12 +21,12 @@ export interface System {
   readonly backend: QueueBackend;
   /** Prunings of capabilities. */
   readonly tends: readonly Tend[];
-  /** Loads the figures of capabilities. */
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
   /**
-   * Connections for reads of API callers, so that reads do not delay records or uploads. Statements
-   * end after READ_TIMEOUT_MS. Without connections of its own, it shares the connections of `pool`.
+   * Connections for reads by API callers, so that these reads do not delay records or uploads.
+   * Statements end after READ_TIMEOUT_MS. Without connections of its own, it shares those of
+   * `pool`.
    */
   readonly reader: Reader;
   readonly health: Health;

@@ -1,6 +1,6 @@
 /**
- * Renders the OpenAPI document as pages: docs/api.md with what all calls have in common, and a page
- * of docs/api for each tag, with its calls and records.
+ * Renders the OpenAPI document as pages: docs/api.md with what all calls have in common, and for
+ * each tag a page of docs/api with its calls and records.
  */
 import type { Answer, ApiDocument, MediaType, Operation, Reference } from '../src/http/api-document.ts';
 import {
@@ -56,7 +56,7 @@ class TagPage {
     return this.#document.tags.find(({ name }) => name === this.tag)?.description ?? '';
   }
 
-  /** Returns the names of all records that the calls of the page use, also inside other records. */
+  /** Returns the names of all records that the calls of the page use, even inside other records. */
   recordNames(): string[] {
     const names = new Set<string>();
     const collect = (value: unknown) => {
@@ -212,7 +212,7 @@ function bodiesOf({ requestBody, parameters = [] }: Operation, types: Types): st
   });
 }
 
-/** Returns the example as a block, unless it is empty or the page has shown it before. */
+/** Returns the example as a block, unless the example is empty or the page has already shown it. */
 function exampleOnce(json: MediaType, shown: Set<string>): string[] {
   const text = layout(exampleValue(json));
   if (text === '{}' || shown.has(text)) return [];
@@ -295,7 +295,6 @@ function curlBody(content: Readonly<Record<string, MediaType>>): [body: string, 
   return [`-d '${text}'`, ['-H "$J"']];
 }
 
-/** Returns the first example that has content. */
 function exampleValue({ examples = {} }: MediaType): unknown {
   const values = Object.values(examples).map(({ value }) => value);
   return values.find((value) => JSON.stringify(value) !== '{}') ?? values[0];

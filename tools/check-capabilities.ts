@@ -1,8 +1,8 @@
 /**
  * Checks that the core does not depend on a capability. Type-checks the source and the console once
- * per capability, without this capability and the capabilities that depend on it, and once without
- * any capability. Without any capability, also bundles the console. Arguments limit the check to
- * the capabilities that they name.
+ * per capability, without that capability and those that depend on it, and once without any
+ * capability. In the last case, also bundles the console. Arguments limit the check to the
+ * capabilities that they name.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';

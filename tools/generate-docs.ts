@@ -1,6 +1,6 @@
 /**
  * Generates docs/api.md, docs/api, docs/errors.md, docs/configuration.md and docs/schemas from the
- * code. Generates docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
+ * code, and docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
  * nothing, but fails if a file differs.
  */
 import { readFile, writeFile } from 'node:fs/promises';

@@ -40,7 +40,7 @@ class Client {
     return response;
   }
 
-  /** Calls the API, and waits until the job created by the call has the status `status`. */
+  /** Calls the API. Waits until the job created by the call has the status `status`. */
   async run(
     method: string,
     path: string,

@@ -35,8 +35,8 @@ const verbsOrNouns =
   'answers|calls|cancels|counts|deletes|ends|exports|fails|imports|leaves|lists|loads|names|rejects|' +
   'retries|returns|runs|starts|stores|uses|writes';
 const determiners = 'an?|all|each|every|its|no|nothing|one|only|the|this|what';
-// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has a
-// subject.
+// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has
+// one.
 const headlessTitle = new RegExp(`^(?:(?:${verbs})|(?:${verbsOrNouns}) (?:${determiners})) `, 'i');
 
 /** Returns the problems of a file, sorted by line. Titles are checked only in tests. */

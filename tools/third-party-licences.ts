@@ -28,10 +28,7 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /**
-   * All licence texts of the package, or the place to read its licence if the package has no
-   * licence text.
-   */
+  /** All licence texts of the package, or where to read its licence if it contains no text. */
   readonly text: string;
 }
 

@@ -6,7 +6,6 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
 
-/** A job of the API, with the fields that the demo uses. */
 export interface Job {
   readonly job_id: string;
   readonly status: string;
@@ -27,7 +26,6 @@ export interface Rejected {
   readonly message: string;
 }
 
-/** An export job of the API, with the fields that the demo uses. */
 export interface ExportJob {
   readonly status: string;
   readonly presigned_urls: readonly {
@@ -41,23 +39,21 @@ export interface ExportJob {
   readonly failure: { readonly message: string } | null;
 }
 
-/** Number of times that a request is sent again after `Retry-After`. */
+/** Number of times that a request is repeated after `Retry-After`. */
 const maxTries = 20;
 const maxPauseMs = 10_000;
 
-/**
- * Returns the milliseconds before the request is sent again. Returns `null` if the answer is final.
- */
+/** Returns the milliseconds before a request is repeated. `null` if the response is final. */
 function readPause(status: number, retryAfter: string | null | undefined, tries: number): number | null {
   if (status !== 503 || !/^\d+$/.test(retryAfter ?? '') || tries >= maxTries) return null;
   return Math.min(Number(retryAfter) * 1_000, maxPauseMs);
 }
 
 const boundary = 'sluice-demo-6f1d2c';
-/** Bytes shown from the beginning of a file. */
+/** Number of bytes shown from the beginning of a file. */
 const firstBytes = 4_096;
 
-/** Uses the service as any other client: over HTTP, with the key. */
+/** Uses the service over HTTP with a key, as any other client does. */
 export interface Client {
   upload(path: string, onBytes: (bytes: number) => void): Promise<Job>;
   post(path: string, body: unknown): Promise<Job>;
@@ -68,13 +64,13 @@ export interface Client {
   /** Requests an export. Returns its job id. */
   exportJob(request: object): Promise<string>;
   showExport(jobId: string): Promise<ExportJob>;
-  /** Returns the beginning of a file by its signed link, which needs no key. */
+  /** Returns the beginning of a file from its signed link, which needs no key. */
   text(url: string): Promise<string>;
 }
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
   const headers = { authorization: `Token ${key}` };
-  /** Calls the API. `request` makes the request again for each try. */
+  /** Calls the API. `request` creates the request for each attempt. */
   const call = async <T>(path: string, request: () => RequestInit = () => ({})): Promise<T> => {
     for (let tries = 1; ; tries++) {
       const init = request();
@@ -121,7 +117,7 @@ export function createClient(url: string, key: string, signal: AbortSignal): Cli
   };
 }
 
-/** Yields a form with one file, streamed, so that neither side holds it in memory. */
+/** Yields a form with one file as a stream, so that neither side holds the file in memory. */
 async function* formOf(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const disposition = `form-data; name="file"; filename="${basename(path)}"`;
   yield Buffer.from(`--${boundary}\r\ncontent-disposition: ${disposition}\r\ncontent-type: text/csv\r\n\r\n`);
@@ -135,25 +131,26 @@ async function* formOf(path: string, onBytes: (bytes: number) => void): AsyncGen
 }
 
 const connections = 4;
-/** Requests that a connection sends before it waits for their answers. */
+/** Number of requests that a connection sends before it waits for responses. */
 const depth = 64;
 
 export interface Posts {
-  /** Address of the server: `http://host:port`. */
+  /** Base URL of the server: `http://host:port`. */
   readonly url: string;
   readonly path: string;
   readonly key: string;
   readonly count: number;
   /** Returns the JSON of request `n`, from 0. */
   readonly body: (n: number) => string;
-  /** Called with the number of answered requests. */
+  /** Called with the number of requests that have been answered. */
   readonly onAnswered: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Sends many small requests, each with one record, and checks that each is answered 202. A
- * connection has several in progress (HTTP pipelining), which leaves the processor to the server.
+ * Sends many small requests, each with one record, and checks that each has status 202. A
+ * connection has several requests in progress (HTTP pipelining), which leaves the processor to the
+ * server.
  */
 export async function postPipelined(posts: Posts): Promise<void> {
   let next = 0;
@@ -211,7 +208,7 @@ function requestText({ url, path, key, body }: Posts, n: number): string {
 }
 
 /**
- * Returns `null` for an answer of 202, else the milliseconds before the request is sent again.
+ * Returns `null` for status 202, otherwise the milliseconds before the request is repeated.
  * @throws CommandFailed
  */
 async function readAnswer(
@@ -228,7 +225,7 @@ async function readAnswer(
   return pauseMs;
 }
 
-/** Yields the heads of the answers, one by one, and skips their bodies. */
+/** Yields the heads of the responses, and skips their bodies. */
 async function* readAnswers(socket: Socket): AsyncGenerator<string, void> {
   let text = '';
   for await (const bytes of socket as AsyncIterable<Buffer>) {

@@ -1,7 +1,7 @@
 /**
- * The demo, `sluice demo`: starts the whole service in a temporary folder, uses it over HTTP as a
+ * The demo, `sluice demo`. Starts the whole service in a temporary folder, uses it over HTTP as a
  * client would, shows the results, checks its counts, and removes everything. It is an example of a
- * program with an API key: client.ts has the requests, made-up-data.ts the files. `showAll` prints
+ * program with an API key. client.ts makes the requests, made-up-data.ts the files. `showAll` runs
  * the steps in order.
  */
 import { once } from 'node:events';
@@ -22,8 +22,8 @@ import { showMemory, showOutcome } from './show-outcome.ts';
 import type { DemoFlags, DemoStage } from './stage.ts';
 
 /**
- * Embedded defaults that replace the environment, so that no other database is touched and any free
- * port is used.
+ * Embedded defaults that replace environment variables, so that the demo uses no other database and
+ * any free port.
  */
 const defaults = {
   DATABASE_URL: '',
@@ -51,7 +51,7 @@ export const demo = defineCommand({
   run: ({ cli, command, flags }) => runDemo(cli, command, flags),
 });
 
-/** Starts, shows, stops and cleans up, also after a failure or a stop. */
+/** Starts the service, shows the steps and cleans up, even after a failure or a stop. */
 async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<void> {
   const { terminal } = cli;
   const startedAt = performance.now();
@@ -104,7 +104,6 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
   if (!stop.signal.aborted) showNext(cli);
 }
 
-/** Suggests the next commands. */
 function showNext(cli: Cli): void {
   const next: readonly (readonly [string, string])[] = [
     ['npm start', 'the same service, to stay: it keeps its data in .sluice and prints a key'],
@@ -119,7 +118,7 @@ function showNext(cli: Cli): void {
   for (const [command, what] of next) cli.terminal.print(`   ${command.padEnd(29)}${what}`);
 }
 
-/** Shows a link to the console, and waits for Enter at a terminal. */
+/** Shows a link to the console. On a terminal, waits for Enter. */
 async function showConsole({ cli, service, signal, isWatched }: DemoStage): Promise<void> {
   const { terminal } = cli;
   terminal.print(heading(cli, 'See it in the console'));

@@ -1,4 +1,4 @@
-// The data of the demo, always the same: companies, users with a handful of bad rows, events.
+// Data of the demo, always the same: companies, users with a few bad rows, and events.
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -11,7 +11,7 @@ export interface Expected {
 }
 
 const blockChars = 1 << 20;
-/** Number of users that the file repeats at its end, with one cell changed. */
+/** Number of users that are repeated at the end of the file, with one cell changed. */
 const repeated = 50;
 
 export async function writeCompanies(path: string, companies: number): Promise<void> {
@@ -30,7 +30,7 @@ function* companyLines(companies: number): Generator<string> {
   for (let n = 0; n < companies; n++) yield csvLine(companyCells(n));
 }
 
-/** Yields the lines of the file. The bad lines are spread over it. */
+/** Yields the lines of the file. Bad lines are spread over the file. */
 function* userLines(
   users: number,
   companies: number,
@@ -48,7 +48,7 @@ function* userLines(
       used++;
     }
   }
-  // A very short file has too little room between its rows.
+  // In a very short file, the rows have too few gaps for all bad lines.
   yield* bad.slice(used);
   for (let n = 0; n < twice; n++) yield csvLine(userCells(n, companies).with(-1, '1000'));
 }
@@ -57,7 +57,7 @@ async function write(path: string, lines: Iterable<string | Buffer>): Promise<vo
   await pipeline(Readable.from(gather(lines), { objectMode: false }), createWriteStream(path));
 }
 
-/** Joins many small texts to few large buffers. */
+/** Joins many small texts into a few large buffers. */
 function* gather(lines: Iterable<string | Buffer>): Generator<Buffer> {
   let text = '';
   for (const line of lines) {
@@ -72,7 +72,7 @@ function* gather(lines: Iterable<string | Buffer>): Generator<Buffer> {
   if (text !== '') yield Buffer.from(text);
 }
 
-/** Returns lines of a users CSV that must be refused, each for another reason, as in real files. */
+/** Returns lines of a users CSV, each refused for a different reason that occurs in real files. */
 function badLines(companies: number): Buffer[] {
   const plain = (n: number): string[] => userCells(n, companies).map((cell) => cell.replaceAll(/[",]/g, ''));
   const line = (cells: readonly string[]): Buffer => Buffer.from(`${cells.join(',')}\n`);
@@ -81,17 +81,17 @@ function badLines(companies: number): Buffer[] {
   return [
     // No id.
     line(replaced(1, 0, '')),
-    // Missing cells at the end, and a comma without quotes.
+    // Missing cells at the end, then a comma without quotes.
     line(plain(2).slice(0, 6)),
     line(replaced(3, 4, 'Founder, CEO')),
-    // Quotes inside a quoted cell that are not doubled.
+    // Quotes that are not doubled inside a quoted cell.
     line(replaced(4, 2, '"Robert "Bob" Miller"')),
     // A character that Postgres cannot store.
     line(replaced(5, 2, 'Null\u0000Byte')),
-    // An id of 300 characters, a cell of 70 KiB.
+    // An id of 300 characters, then a cell of 70 KiB.
     line(replaced(6, 0, `usr_${'x'.repeat(296)}`)),
     line(replaced(7, 4, 'y'.repeat(70 * 1024))),
-    // Latin-1 in UTF-8.
+    // Latin-1 bytes in a UTF-8 file.
     Buffer.from(`${replaced(8, 2, 'Jos\u00e9 Garc\u00eda').join(',')}\n`, 'latin1'),
   ];
 }
@@ -125,8 +125,8 @@ function csvLine(cells: readonly string[]): string {
 }
 
 /**
- * Returns an id. Ids are spread over the key space, as real ones are, and not in the order of the
- * file.
+ * Returns an id. Like real ids, these ids are spread over the whole range of keys, and are not
+ * sorted in the file.
  */
 export function userId(n: number): string {
   return `usr_${(Math.imul(n, 2_654_435_761) >>> 0).toString(36).padStart(7, '0')}${n.toString(36)}`;
@@ -136,7 +136,7 @@ export function companyId(n: number): string {
   return `cmp_${n.toString().padStart(5, '0')}`;
 }
 
-/** Returns the cells of user `n`. `companies` is the number of companies. */
+/** `companies` is the number of companies. */
 export function userCells(n: number, companies: number): string[] {
   const random = createRandom(n + 1);
   const first = pick(firstNames, random);
@@ -153,7 +153,7 @@ export function userCells(n: number, companies: number): string[] {
     companyId(Math.floor(random() * companies)),
     `${first} ${last}`,
     `${ascii}${n}@example.com`,
-    // One in eight needs quotes.
+    // One cell in eight needs quotes.
     random() < 0.125 ? `${title}, "${pick(teams, random)}" team` : title,
     pick(plans, random),
     pick(countries, random),
@@ -194,8 +194,8 @@ const browsers = ['Chrome', 'Edge', 'Firefox', 'Safari'];
 const currencies = ['EUR', 'GBP', 'USD'];
 
 /**
- * Returns event `n` of `count`, spread evenly over the days up to `now`. Some users do far more
- * than others.
+ * Returns event `n` of `count`. Events are spread evenly over the days up to `now`. Some users have
+ * far more events than others.
  */
 export function eventBody(n: number, count: number, users: number, now: number): string {
   const random = createRandom(n + 7);
@@ -213,8 +213,8 @@ export function eventBody(n: number, count: number, users: number, now: number):
 }
 
 /**
- * Returns repeatable numbers from 0 up to 1 (mulberry32), so that the demo's data is always the
- * same.
+ * A random number generator (mulberry32) with numbers from 0 up to 1. The same seed produces the
+ * same numbers.
  */
 function createRandom(seed: number): () => number {
   let state = seed;
@@ -226,12 +226,11 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** Returns an item of a list, or an empty text if the list is empty. */
 function pick(list: readonly string[], random: () => number): string {
   return list[Math.floor(random() * list.length)] ?? '';
 }
 
-/** Returns parts of names and places for the demo's data. */
+/** Splits parts of names and places of the demo's data. */
 const list = (text: string): readonly string[] => text.split('|');
 
 const firstNames = list(

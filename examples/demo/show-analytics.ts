@@ -19,7 +19,7 @@ import { type Client, type ExportJob, postPipelined } from './client.ts';
 import { eventBody } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
-/** Sends events of three months, each in a request that is answered after its commit. */
+/** Sends events of three months, one per request. Each request is answered after its commit. */
 export async function showEvents({ cli, service, key, flags, signal, isWatched }: DemoStage): Promise<void> {
   const { events: count, users } = flags;
   const now = Date.now();
@@ -42,7 +42,7 @@ export async function showEvents({ cli, service, key, flags, signal, isWatched }
 
 const sample = join('docs', 'samples', 'definitions.yaml');
 
-/** Applies the sample's definitions, lists them, and shows the number of users in each segment. */
+/** Applies the sample's definitions, lists them, and shows the number of users of each segment. */
 export async function showDefinitions(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;
@@ -114,7 +114,7 @@ export async function showExport({ cli, signal, heading, folder }: DemoStage, cl
 }
 
 const nameWidth = 'companies.ndjson'.length;
-/** Characters of a shown line. */
+/** Maximum number of characters in a shown line. */
 const longest = 140;
 
 const columns: Columns<ExportJob['presigned_urls'][number]> = {

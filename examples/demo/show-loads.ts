@@ -47,7 +47,7 @@ async function writeFiles({ folder, flags }: DemoStage): Promise<Files> {
   return { companies, users: file('users.csv', holds), expected };
 }
 
-/** Loads a file, from the first byte to the finished job. */
+/** Loads a file and waits for its job. */
 async function load(stage: DemoStage, client: Client, { name, path, holds }: MadeUpFile): Promise<Job> {
   const { terminal } = stage.cli;
   const { size } = await stat(path);
@@ -96,7 +96,7 @@ async function follow(
   }
 }
 
-/** Sends a small array, as an application would every few minutes, and waits for the job's end. */
+/** Sends a small array, as an application would every few minutes, and waits for its job. */
 export async function showArray({ cli, signal, flags }: DemoStage, client: Client): Promise<void> {
   const users = Array.from({ length: arraySize }, (_, index) => {
     const n = flags.users + index;

@@ -5,7 +5,7 @@ import type { Client, Job } from './client.ts';
 import { type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
-/** Shows the balance, the rejects and the rows. Returns true if the counts are right. */
+/** Shows the balance, the rejects and some rows. Returns true if the counts are right. */
 export async function showOutcome(
   stage: DemoStage,
   client: Client,
@@ -53,7 +53,7 @@ async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promis
   for (const line of renderTable(columns, rejects)) cli.terminal.print(`   ${line}`);
 }
 
-/** The query is shown as it is run: on the tables themselves. */
+/** The query is shown exactly as it is run, against sluice's own tables. */
 const query = `select user_id, c.metadata->>'name' as company, u.metadata->>'name' as name, u.metadata->>'title' as title, u.metadata->>'score' as score
    from sluice.users u join sluice.companies c using (environment_id, company_id)
    where user_id in ('${userId(0)}', '${userId(76)}', '${userId(81)}') order by user_id`;
@@ -76,14 +76,14 @@ export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   );
 }
 
-/** Returns the peak memory of a process in bytes, or `null` if the system does not report it. */
+/** Returns the peak memory of a process in bytes. `null` if the system does not report it. */
 async function peakMemory(pid: number): Promise<number | null> {
   try {
     const status = await readFile(`/proc/${pid}/status`, 'utf8');
     const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) * 1024;
   } catch {
-    // Not Linux, or the process has just ended.
+    // This is not Linux, or the process has just ended.
     return pid === process.pid ? process.resourceUsage().maxRSS * 1024 : null;
   }
 }

@@ -7,7 +7,7 @@ export interface DemoFlags {
   readonly events: number;
 }
 
-/** Tools of every step of the demo. */
+/** What every step of the demo needs. */
 export interface DemoStage {
   readonly cli: Cli;
   readonly service: Service;
@@ -15,7 +15,10 @@ export interface DemoStage {
   readonly key: string;
   readonly flags: DemoFlags;
   readonly signal: AbortSignal;
-  /** True if a person watches, so that bars move. Otherwise a step prints one line at its end. */
+  /**
+   * True if a person is watching: progress bars move. Otherwise, each step prints one line at its
+   * end.
+   */
   readonly isWatched: boolean;
   readonly heading: (text: string) => string;
 }

@@ -1,5 +1,5 @@
 /**
- * The site of the docs. `npm run docs:dev` shows it. `npm run docs:build` writes it to
+ * The documentation site. `npm run docs:dev` shows it. `npm run docs:build` writes it to
  * site/.vitepress/dist.
  */
 import { copyFile, mkdir } from 'node:fs/promises';
@@ -7,7 +7,6 @@ import { dirname, join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../pages.ts';
 
-/** Path of the site on its host. */
 const base = process.env.SITE_BASE ?? '/';
 
 const addressOf = (file: string) =>
@@ -15,7 +14,7 @@ const addressOf = (file: string) =>
     .replace(/index\.md$/, '')
     .replace(/\.md$/, '.html')}`;
 
-/** Files that pages link to and that are not pages: samples, the OpenAPI document. */
+/** Files that pages link to and that are not pages, such as samples and the OpenAPI document. */
 const linkedFiles = new Set<string>();
 
 export default defineConfig({
@@ -27,8 +26,8 @@ export default defineConfig({
   outDir: '.vitepress/dist',
   rewrites: Object.fromEntries(pageFiles.map((file) => [file, placeOf(file)])),
   markdown: {
-    // Headings have the anchors of a code host. Text in braces is not an attribute, and `<name>` is
-    // not an element.
+    // Headings have the same anchors as on GitHub. Text in braces is not an attribute, and `<name>`
+    // is not an element.
     anchor: { slugify: anchorOf },
     attrs: { disable: true },
     html: false,

@@ -20,10 +20,7 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/**
- * Lifetime of the key for a single call. It matters if the process is killed before deleting the
- * key.
- */
+/** Lifetime of the key for a single call, in case the process is killed before deleting the key. */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({

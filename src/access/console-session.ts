@@ -94,7 +94,7 @@ export async function createSignInLink(context: ActContext, environmentId: numbe
 
 export interface Opening {
   readonly environmentId: number;
-  /** Way by which the session begins. */
+  /** Name of the sign-in way. */
   readonly holder: string;
   readonly keyId?: string;
   readonly secret?: string;
@@ -137,7 +137,7 @@ function sessionActor(session: ActingSession): Actor {
   return { kind, name: shownKeyId(session), sessionId: session.sessionId };
 }
 
-/** Returns who began a session. `null` if the session has ended. */
+/** Returns the person or key that began a session. `null` if the session has ended. */
 export async function findSessionActor(db: Database, sessionId: string): Promise<Actor | null> {
   const session = await findLiveSession(db, sessionId);
   return session === undefined ? null : sessionActor(session);
@@ -178,7 +178,7 @@ const ways: Readonly<Record<Holder, SignInWay<CoreSession>>> = {
   link: { holder: 'link', admit: async () => everything },
 };
 
-/** Returns true if the key of the configuration is still the one of the sign-in. */
+/** Returns true if the configured key has not changed since the sign-in. */
 function isMarked({ cookie, row: { mark } }: CoreSession, key: string | null): boolean {
   return key !== null && mark !== null && timingSafeEqual(markOf(cookie, key), mark);
 }
@@ -192,9 +192,9 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
 /**
- * Returns the caller to whom a session cookie belongs, or a refusal. The way by which the session
- * began decides what the caller may do. This decision may wait for another service, so only the
- * look-up of the cookie takes a turn.
+ * Returns the caller to whom a session cookie belongs, or a refusal. The session's sign-in way
+ * decides what the caller may do. It may wait for another service, so only the look-up of the
+ * cookie takes a turn.
  */
 export async function verifySession(
   context: SessionContext,
@@ -224,7 +224,7 @@ async function findOpenSession(db: Database, cookie: string): Promise<SessionRow
   return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
 }
 
-/** Returns the names of the environments between which the caller may move. */
+/** Returns the names of the environments to which the caller may switch. */
 export async function listReachable(context: SessionContext, caller: Caller): Promise<readonly string[]> {
   const { session, environment } = caller;
   if (session === undefined) return [environment.name];

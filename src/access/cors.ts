@@ -13,8 +13,8 @@ import { listEnvironments } from './environment-store.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Refuses a request from a page whose origin is not allowed by the caller's environment. The
-     * caller must already be known.
+     * Refuses a page whose origin the caller's environment does not allow. The caller must already
+     * be known.
      */
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }

@@ -21,7 +21,7 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
-/** Returns why an environment cannot have a name, or `null`. */
+/** Returns why a name is not allowed, or `null`. */
 export function environmentNameProblem(name: string): string | null {
   if (namePattern.test(name)) return null;
   return 'name must have 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
@@ -150,9 +150,7 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/**
- * Returns the secret for a purpose, creating it if it is missing. All processes share the secret.
- */
+/** Returns the secret for a purpose, creating it if it is missing. All processes share it. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

@@ -17,10 +17,7 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/**
- * Maximum number of sessions per key, including ended sessions. A further session replaces the
- * oldest one.
- */
+/** Maximum number of sessions per key, including ended sessions. One more replaces the oldest. */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -31,7 +28,6 @@ export interface NewApiKey {
   readonly expiresAt?: Date | null;
 }
 
-/** A new key together with its text, which is shown only once. */
 export interface IssuedApiKey extends ApiKey {
   readonly key: string;
 }
@@ -252,9 +248,7 @@ export async function insertSession(db: Database, { cookie, expiresAt, ...sessio
   });
 }
 
-/**
- * Finds the session of a cookie, together with its environment and key. Also finds ended sessions.
- */
+/** Finds the session of a cookie, even if it has ended, with its environment and key. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')

@@ -5,8 +5,8 @@ import { addEnvironment } from './acts.ts';
 import { findEnvironment } from './environment-store.ts';
 
 /**
- * Finds the environment of a command. Creates the environment `default` if it is missing. @throws
- * UsageError if any other environment is missing
+ * Finds the environment of a command. Creates the environment `default` if it is missing.
+ * @throws UsageError if any other environment is missing
  */
 export async function requireEnvironment(
   system: Pick<System, 'db' | 'acts'>,

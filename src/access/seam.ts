@@ -24,18 +24,21 @@ export interface SignInContext extends ActContext {
   readonly log: Logger;
 }
 
-/** A way to sign in to the console. Sessions store its name, and it decides about them. */
+/**
+ * A way to sign in to the console. A session stores its name, and it decides what the session may
+ * do.
+ */
 export interface SignInWay<Session extends HeldSession = HeldSession> {
-  /** Name of the way, of at most 20 lower-case letters. */
+  /** At most 20 lower-case letters. */
   readonly holder: string;
   /** Decides at each request what the session may do in its environment. */
   admit(context: SignInContext, session: Session): Promise<Admission>;
   /**
-   * Returns the names of the environments between which the session may move. Default: all if the
-   * session is an administrator's, otherwise its own.
+   * Returns the names of the environments to which the session may switch. Default: all for an
+   * administrator's session, otherwise only its own.
    */
   environments?(context: SignInContext, sessionId: string): Promise<readonly string[]>;
-  /** Returns true if one-time links may only be used on this machine. Default: false. */
+  /** Returns true if one-time links work only on this machine. Default: false. */
   confinesLinks?(config: Config): boolean;
 }
 

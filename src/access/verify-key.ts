@@ -15,9 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/**
- * Limits on look-ups of keys and sessions that have not been valid before: running, and waiting.
- */
+/** Maximum numbers of running and of waiting look-ups of credentials not known to be valid. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
@@ -48,7 +46,7 @@ export const noTurns: Turns = { run: (_credential, lookUp) => lookUp() };
 
 /**
  * Returns the caller for an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
- * refusal. `staticKey` (API_KEY) gives access to the environment `default` with every scope.
+ * refusal. `staticKey` (API_KEY) grants every scope in the environment `default`.
  */
 export async function verifyKey(
   db: Database,
@@ -175,8 +173,7 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // The validity counts from the start of the look-up, because the key may have been revoked
-    // while the look-up was running.
+    // The lifetime starts with the look-up, because the key may be revoked while it is running.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }

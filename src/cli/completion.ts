@@ -1,7 +1,4 @@
-/**
- * `sluice completion`. The script for the shell calls the program to get the words that may come
- * next.
- */
+/** `sluice completion`. The shell script calls the program to get the words that can follow. */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';

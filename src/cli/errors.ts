@@ -44,7 +44,7 @@ export interface Explanation {
   readonly unforeseen: boolean;
 }
 
-/** Codes of input errors that would occur again in the same call. */
+/** Codes of input errors that the same call would cause again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',

@@ -1,4 +1,4 @@
-/** Signals to stop, the supervisor of workers, and the child processes that a worker starts. */
+/** Stop signals, the supervisor of workers, and the child processes that a worker starts. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
@@ -24,8 +24,7 @@ export interface StopRequest {
 }
 
 /**
- * The terminal sends Ctrl-C to both npm and this process, and npm passes it on again within this
- * time.
+ * The terminal sends Ctrl-C to both npm and this process. Within this time, npm forwards it here.
  */
 const echoMs = 500;
 
@@ -217,7 +216,7 @@ export function followParent(stop: StopRequest, log: Logger): void {
   if (process.connected === false) leave();
 }
 
-/** Returns a function that runs a single task in a separate process, by `sluice work --only`. */
+/** Returns a function that runs a single task in a separate process, with `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');

@@ -162,7 +162,7 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Name of this command's connections, which other commands recognise. */
+/** Name of this command's connections, by which other commands recognise it. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
 /**

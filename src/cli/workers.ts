@@ -17,9 +17,9 @@ export interface Workers {
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** Maximum number of tasks at the same time, and therefore of worker processes. */
+  /** Maximum number of concurrent tasks, and therefore of worker processes. */
   readonly tasks?: number | undefined;
-  /** Milliseconds before workers are started. This process may have finished the work by then. */
+  /** Delay before workers are started. This process may have finished the work by then. */
   readonly afterMs?: number;
 }
 

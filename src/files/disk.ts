@@ -58,8 +58,8 @@ async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'devic
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Translates an error of the file system. Every error except that of a missing file is transient,
- * because an operator can correct the space, permissions or mount.
+ * Translates an error of the file system. Every error except a missing file is transient, because
+ * an operator can correct the space, permissions or mount.
  */
 export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);

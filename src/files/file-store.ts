@@ -32,7 +32,7 @@ export interface FileStore {
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Yields the complete files whose names begin with `kind/`, with their lengths. */
   list(kind: string): AsyncGenerator<{ readonly ref: FileRef; readonly bytes: number }>;
-  /** Removes a file. A missing file is not an error. */
+  /** A missing file is not an error. */
   remove(ref: FileRef): Promise<void>;
   /**
    * Removes all files of a folder, including uncommitted ones. A missing folder is not an error.
@@ -95,7 +95,7 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
   return hash.digest('hex');
 }
 
-/** Generated name, which is never chosen by a user. */
+/** Generated name, never chosen by a user. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**

@@ -30,8 +30,8 @@ const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
 /**
- * Maximum connections of one process to S3. A download occupies a connection even if its client is
- * slow.
+ * Maximum number of connections from one process to S3. A download occupies a connection even if
+ * its client is slow.
  */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
@@ -111,7 +111,7 @@ export class S3Bucket {
     await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
   }
 
-  /** Aborts an upload. A missing upload is not an error. */
+  /** A missing upload is not an error. */
   async abortUpload(key: string, uploadId: string): Promise<void> {
     const input = { ...this.#at(key), UploadId: uploadId };
     try {

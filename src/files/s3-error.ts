@@ -34,8 +34,8 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Translates the error of a failed S3 call for an operator. Every error except that of a missing
- * file counts as transient. The SDK's error is dropped, because it contains signed data.
+ * Translates the error of a failed S3 call for an operator. Every error except a missing file is
+ * transient. The SDK's error is dropped, because it contains signed data.
  */
 export function s3Error(activity: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)

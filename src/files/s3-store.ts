@@ -28,7 +28,7 @@ const S3_REMOVALS_AT_A_TIME = 8;
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** Maximum bytes of a file. The size of parts depends on it. */
+  /** Maximum size of a file in bytes. The size of parts depends on it. */
   readonly maxFileBytes: number;
   /** Minimum age in milliseconds of an upload that sweeps abort. Default: 48 hours. */
   readonly uploadLifeMs?: number;

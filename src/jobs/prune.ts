@@ -46,8 +46,8 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 const batchSize = 500;
 
 /**
- * Repeats `batch` until it handles less than a full batch, because more items than that may expire
- * in a day. `batch` returns how many items it handled.
+ * Repeats `batch` until it handles less than a full batch, because one batch may not cover the
+ * items that expire in a day. `batch` returns how many items it handled.
  */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;

@@ -1,4 +1,4 @@
-/** Changes the definitions of an environment so that they equal a file. */
+/** Changes the definitions of an environment to equal those in a file. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Act } from '../domain/act.ts';
 import type { Definitions, ItemOf, Keyed, Kind, Lists, StoredSegment } from '../domain/definitions.ts';

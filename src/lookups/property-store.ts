@@ -11,7 +11,8 @@ import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
 /**
- * A name with its type. `null` stores a new name as `string`, and keeps the type of a stored name.
+ * A name with its type. The type `null` stores a new name as `string`, and keeps the type of a
+ * stored name.
  */
 export interface TypedName<Type = DataType> {
   readonly name: string;
@@ -20,7 +21,7 @@ export interface TypedName<Type = DataType> {
 
 /**
  * Adds missing names until the list is full, and widens types. Returns the stored names, which may
- * lack names that another session is adding. Unchanged names are not part of the insert, because ON
+ * lack names that another session is adding. Excludes unchanged names from the insert, because ON
  * CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(

@@ -116,7 +116,7 @@ interface ItemsTable {
 }
 
 /**
- * Returns the reads and writes of a table whose columns are the fields of its items, besides
+ * Returns functions that read and write a table. Its columns are the fields of its items, plus
  * `environment_id`.
  */
 export function itemsTable<Item extends Keyed, StoredItem = Item>({

@@ -88,8 +88,7 @@ const headsCheckMs = 5_000;
 /** Longer than the idle timeout of common load balancers, so that these close connections first. */
 const keepAliveTimeoutMs = 75_000;
 /**
- * Maximum length of a path parameter. It is longer than any id, so that a longer value cannot be a
- * known id.
+ * Maximum length of a path parameter. All ids are shorter, so a longer value cannot be a known id.
  */
 const maxParamLength = 4_096;
 

@@ -74,7 +74,7 @@ export const psql = defineCommand({
     const { config, commandLog } = readSettings(cli, command);
     await requireData(config);
     const database = await provideForCommand(config, commandLog('psql'));
-    // Ctrl-C reaches all processes of the group. It should end a running psql query, but not this
+    // Ctrl-C reaches all processes of the group. It should end a running psql query, not this
     // process.
     process.on('SIGINT', () => undefined);
     try {

@@ -22,7 +22,7 @@ const reserve = 32;
 class Connections {
   readonly #most: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
-  /** Connections without a request, of which the one that has been idle longest is first. */
+  /** Connections without a request, longest idle first. */
   readonly #idle = new Set<Socket>();
   readonly #beyond = new Set<Socket>();
   #isLeaving = false;
@@ -32,8 +32,8 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All responses share one function. A separate closure for each response would be most of the
-    // cost per request.
+    // All responses share one function. A closure for each would make up most of the cost per
+    // request.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }

@@ -164,9 +164,7 @@ async function endPool(pool: pg.Pool): Promise<void> {
  * merge all other loads.
  */
 const atATime = 2;
-/**
- * Share of the shutdown time during which small loads may end. Loads that take longer are released.
- */
+/** Share of the shutdown time that small loads have to finish. Slower loads are released. */
 const stopShare = 0.1;
 
 /**

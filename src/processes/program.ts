@@ -114,8 +114,8 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 ];
 
 /**
- * Creates the `sluice` command with the subcommands that occur in `words`. If none occur (help, a
- * mistake), adds all subcommands.
+ * Creates the `sluice` command with the subcommands that occur in `words`. If none occur, as for
+ * help or a typing error, adds all subcommands.
  */
 export async function createProgram(
   caller: Pick<Cli, 'processEnv' | 'fromDotEnv' | 'terminal' | 'entry'>,

@@ -102,8 +102,8 @@ async function writeKey(path: string, key: string): Promise<void> {
 }
 
 /**
- * Shows the key if the output is a terminal. Any other output may be stored where more people can
- * read it. In that case, the key is written to a file in DATA_DIR instead.
+ * Shows the key on a terminal. Other output may be stored where more people can read it, so the key
+ * is then written to a file in DATA_DIR instead.
  */
 export async function handOverKey(
   terminal: Terminal,
@@ -254,7 +254,7 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // Even if this phase is late, the database stops, because it has already received its signal.
+    // The database stops even if this phase runs late, because it has already received its signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

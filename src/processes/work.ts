@@ -27,8 +27,8 @@ import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './pre
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`,
- * which fault tests change.
+ * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`.
+ * Fault tests use another value.
  */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
@@ -98,8 +98,8 @@ async function runWorker(
 }
 
 /**
- * Runs one task, such as `chunk:17`, in a separate process, so that no other work is harmed if that
- * process ends. Releases the task if the process must stop.
+ * Runs one task, such as `chunk:17`, in a separate process, so that its crash harms no other work.
+ * Releases the task if the process must stop.
  */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();

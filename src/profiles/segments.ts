@@ -31,7 +31,7 @@ interface PreviewOptions {
 }
 
 /**
- * Counts a segment's users, and lists the first of them. Stops if the signal is aborted.
+ * Counts a segment's users, and lists the first few of them. Stops if the signal is aborted.
  * @throws TookTooLong
  */
 export async function previewSegment(

@@ -69,7 +69,7 @@ export interface KeyRange {
 
 export interface PageSize {
   readonly rows: number;
-  /** Maximum bytes of JSON. Only the last row may exceed the limit. */
+  /** Maximum size of the JSON in bytes. Only the last row may exceed the limit. */
   readonly bytes: number;
 }
 

@@ -152,8 +152,8 @@ export class Metrics {
 
 /**
  * Counts incoming records per minute for a plot. Every few seconds, a single statement adds the
- * counts of all environments. If the process is killed, its last counts are missing in the plot,
- * but not in the ledger.
+ * counts of all environments. If the process is killed, the plot, but not the ledger, lacks its
+ * last counts.
  */
 export class Rates {
   readonly #db: Database;

@@ -14,7 +14,7 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
 const periodMinutes = Object.values(RATE_PERIODS);
 
 /**
- * Adds counts to the current step of each period. Environments are sorted, which prevents deadlocks
+ * Adds counts to the current step of each period. Sorts environments, which prevents deadlocks
  * between processes.
  */
 export async function addRates(

@@ -66,9 +66,7 @@ export async function signOut(): Promise<void> {
   else location.assign(address);
 }
 
-/**
- * Chooses another environment, then reloads the page, which still shows the previous environment.
- */
+/** Chooses another environment. Reloads the page, because it still shows the previous one. */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

@@ -14,7 +14,7 @@ const lateMs = 8_000;
 /** Pause between two requests while the service does not respond. */
 const retryMs = 5_000;
 
-/** Page that is shown until the session is known. */
+/** Page shown until the session is known. */
 export function Opening(): VNode {
   const opening = useData('session', resumeSession, retryMs);
   const [isLate, setLate] = useState(false);
@@ -47,7 +47,7 @@ function Brand(): VNode {
   );
 }
 
-/** Page that is shown if there is no session. Signing in leads to the page in the address. */
+/** Page shown if there is no session. Signing in leads to the page in the address. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

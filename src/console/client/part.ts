@@ -35,11 +35,11 @@ export interface Part {
 
 /** Another way to sign in. */
 interface SignInPart {
-  /** Way of the sessions that begin so, as the service names it. */
+  /** Name of the sign-in way in the service. */
   readonly holder: string;
   /** Shown above the form for keys. */
   readonly SignIn: AnyComponent;
-  /** Ends the session. Returns the address that the page then leaves for, or `null`. */
+  /** Ends the session. Returns the address to open afterwards, or `null`. */
   readonly signOut: () => Promise<string | null>;
 }
 
@@ -73,8 +73,8 @@ export interface Screen {
   readonly path: string;
   readonly component: AnyComponent;
   /**
-   * Position in the navigation. Without a position, a screen belongs to the screen whose path is
-   * the beginning of its own path.
+   * Position in the navigation. A screen without a position belongs to the screen whose path is a
+   * prefix of its own path.
    */
   readonly nav: Nav | undefined;
 }
@@ -88,7 +88,7 @@ export function screen<Name extends string>(
   name: Name,
   ...nav: Nav | []
 ): Screen {
-  // If loading the module failed, the router would wait forever. The component throws instead.
+  // If the import were rejected, the router would wait forever. The component throws instead.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };
@@ -127,7 +127,7 @@ export interface ExportFilterProps {
 export interface RecordCheck {
   /** Reason why the file cannot be read. `null` if the file can be read. */
   readonly problem: { readonly message: string } | null;
-  /** Number of refused records, and the first of them. Rows are counted from 1. */
+  /** Number of refused records, and the first few of them. Rows are counted from 1. */
   readonly rejects: {
     readonly count: number;
     readonly items: readonly { readonly row: number; readonly message: string }[];

@@ -112,7 +112,6 @@ function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode
   );
 }
 
-/** Shows the actions of a job. Rarely used actions are in a menu. */
 export function JobActions({ job, onDone }: ActionsProps & JobProps): VNode {
   const hasMenu = job.type === 'export' || (isLoad(job) && !ownJobTypes.has(job.type));
   return (

@@ -23,7 +23,7 @@ export const jobColumns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows how many records the job has, how many of these were refused, and their other outcomes. */
+/** Shows the job's number of rejects, its number of records, and a bar of the outcomes. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (

@@ -12,8 +12,8 @@ interface SegmentChoice {
 }
 
 /**
- * Maximum number of pages of segments that are loaded for a list to choose from. `isCut` is true if
- * there are more pages.
+ * Maximum number of pages loaded for a list of segments to choose from. `isCut` is true if there
+ * are more pages.
  */
 const mostPages = 50;
 

@@ -24,7 +24,7 @@ const company = 'segment_company';
 
 /**
  * Compiles the condition that user `scope.user` belongs to the environment and the segment. The
- * condition is never null. Combine it with other conditions by `and`, so that PostgreSQL can use
+ * condition is never null. Combine it with other conditions with `and`, so that PostgreSQL can use
  * joins. It needs the schema `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
@@ -83,8 +83,8 @@ function testProfile(
 }
 
 /**
- * Columns of profiles that conditions can also test. A property with the same name is ignored, as
- * in the lookups.
+ * Profile columns that conditions can test like properties. A property with the same name is
+ * ignored, as in the lookups.
  */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
@@ -124,7 +124,7 @@ function happened(
 }
 
 /**
- * Selects the users who have that number of events. Used as a derived table, because PostgreSQL can
+ * Users with at least `atLeast` and at most `atMost` events, as a derived table. PostgreSQL can
  * then count the events of all users or of a single user. With `in (select …)`, it would keep all
  * counts in memory, or scan the events for each user.
  */

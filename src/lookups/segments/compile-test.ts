@@ -145,8 +145,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Values from definitions, as string parameters with a cast. In a COPY statement, settings replace
- * the parameters.
+ * Values from definitions, as string parameters with a cast. A COPY statement cannot have
+ * parameters, so settings replace them.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -162,8 +162,8 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * Lists for `in`, written as subqueries. PostgreSQL hashes a subquery, but hashes an array only if
- * it is constant.
+ * Operand lists of `in`, written as subqueries. PostgreSQL hashes a subquery, but hashes an array
+ * only if it is constant.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -178,7 +178,7 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
 }
 
 /**
- * Returns an array as the text of one parameter, because a statement has at most 65 535 parameters.
+ * Returns an array as the text of one parameter, because a statement has at most 65 535 of them.
  */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;

@@ -14,9 +14,9 @@ import { Empty, Page } from '../../console/client/ui/page.tsx';
 /*
  * The browser client of the console, which shows the ledger. It stores nothing. Its data comes from
  * the API, and the URL contains the filters, tab and selected row. This folder contains the
- * navigation, the keys and the list of screens. Each screen is in the `console/` folder of its noun
- * and is loaded when it is shown. CONTRIBUTING.md describes how to add one. The parts of screens
- * are in `src/console/client/`:
+ * navigation, the keyboard shortcuts and the list of screens. Each screen is in the `console/`
+ * folder of its noun and is loaded when it is shown. CONTRIBUTING.md describes how to add one. The
+ * parts of screens are in `src/console/client/`:
  *
  * part.ts   additions of a capability
  * lib/      the API, the session, loading, the URL, formats

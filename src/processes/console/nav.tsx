@@ -15,10 +15,10 @@ import { Facts, Problems } from '../../console/client/ui/page.tsx';
 import type { Overview } from '../../jobs/overview-api.ts';
 import { screens } from './screens.ts';
 
-/** True while the list of keys is shown. */
+/** True while the list of keyboard shortcuts is shown. */
 const help = signal(false);
 
-/** Links to all screens, the environment and sign-out. Folded if there is little space. */
+/** Links to all screens, the environment and sign-out. Collapsed if there is little space. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -77,7 +77,6 @@ function Group({ group, path }: { readonly group: string; readonly path: string 
   );
 }
 
-/** Returns whether the path belongs to this entry of the navigation. */
 function isWithin(path: string, target: Screen['path']): boolean {
   return path === target || (target !== '/' && path.startsWith(`${target}/`));
 }
@@ -131,7 +130,7 @@ function Foot(): VNode {
 
 const healthMs = 60_000;
 
-/** Shows the state of the service as a dot, together with the worst finding of its checks. */
+/** Shows the state of the service as a dot, with the worst finding of its checks. */
 function Health(): VNode | null {
   const { data } = useApi<Overview>('/v1/overview', healthMs);
   if (data === undefined) return null;
@@ -164,7 +163,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Handles keys that are pressed outside fields, and shows the list of keys. */
+/** Handles keys pressed outside fields, and shows the list of keyboard shortcuts. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {

@@ -24,7 +24,6 @@ import { Deletion } from '../../deletion/console/delete-profile.tsx';
 import { jobTypeNames } from '../../jobs/console/job-types.ts';
 import type { Profile, ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
 
-/** Screen of a user: profile, events and segments. */
 export function User(): VNode {
   return <OneProfile entity="users" />;
 }

@@ -15,7 +15,6 @@ import { exportsPath, rowsText } from '../../export/console/request.ts';
 import { loadSegments } from '../../lookups/console/list-segments.ts';
 import type { Profile } from '../api.ts';
 
-/** Screen that lists users by id, with filters. */
 export function Users(): VNode {
   return <Profiles entity="users" />;
 }

@@ -157,7 +157,7 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Schemas of sluice that belong to a role whose permissions the current role does not have. */
+  /** Sluice schemas owned by a role whose permissions the current role lacks. */
   readonly foreign: readonly string[];
   readonly missing: number;
   /**

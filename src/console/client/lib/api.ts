@@ -40,7 +40,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Converts any thrown value to an ApiError, such as the error of a response that is not JSON. */
+/** Converts any thrown value, such as the error of a response that is not JSON, to an ApiError. */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);

@@ -14,7 +14,6 @@ interface FieldProps {
   readonly children: ComponentChildren;
 }
 
-/** A control that has a label above it and a hint below it. */
 export function Field({ label, hint, children }: FieldProps): VNode {
   return (
     <div class="field">
@@ -194,7 +193,6 @@ export interface FilterTextProps extends ValueProps, Pick<InputProps, 'placehold
   readonly pauseMs?: number;
 }
 
-/** A filter into which the user types. See `useTyped`. */
 export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProps): VNode {
   return <InputField type="search" {...rest} {...useTyped(value, onChange, pauseMs)} />;
 }

@@ -93,7 +93,6 @@ export function StatusBadge({ status }: { readonly status: string }): VNode {
   return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
 }
 
-/** Shows the problems of an API error. */
 export function Problems(props: {
   readonly error: ApiError | null;
   readonly onRetry?: () => void;
@@ -216,7 +215,6 @@ interface PageProps {
   /** Content next to the title, such as a state or a count. */
   readonly aside?: ComponentChildren;
   readonly actions?: ComponentChildren;
-  /** The parent page. */
   readonly parent?: { readonly title: string; readonly href: string };
   readonly children: ComponentChildren;
 }
@@ -279,7 +277,6 @@ interface SectionProps {
   readonly flush?: boolean;
 }
 
-/** A part of a screen that has a heading. */
 export function Section({ title, aside, children, flush = false }: SectionProps): VNode {
   return (
     <section class={flush ? 'panel panel-flush' : 'panel'}>
@@ -296,7 +293,7 @@ interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
   readonly isOpen?: boolean;
 }
 
-/** A part of a screen that can be folded. */
+/** A section that can be collapsed. */
 export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNode {
   const [isOpenFirst] = useState(isOpen);
   return (

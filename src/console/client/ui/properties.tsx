@@ -11,10 +11,10 @@ export function Value({ of }: { readonly of: unknown }): VNode {
   return <VisibleText text={valueText(of)} />;
 }
 
-/** Length above which a value is folded. */
+/** Length above which a value is collapsed. */
 const longText = 400;
 
-/** Shows a complete value, folded if it is long. */
+/** Shows a complete value, collapsed if it is long. */
 export function Whole({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)
@@ -48,7 +48,7 @@ interface GlanceProps {
 const mostShown = 4;
 const mostCharacters = 28;
 
-/** Shows the first properties on one line. */
+/** Shows the first few properties on one line. */
 export function Glance({ of, without = [] }: GlanceProps): VNode {
   const all = Object.entries(of).filter(([name]) => !without.includes(name));
   const rest = all.length - mostShown;
