@@ -10,6 +10,7 @@ import {
   serversPerTest,
   type TestServer,
 } from '../../support/servers/http.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';
 const staticKey = 'a-static-key-of-the-operator';
@@ -53,9 +54,14 @@ describe('a session', () => {
     const service = new Promise<void>((resolve) => {
       answer = resolve;
     });
+    let requests = 0;
     const way = {
       holder: 'slow',
-      admit: () => service.then(() => ({ scopes: ['read'], isAdmin: false }) as const),
+      async admit() {
+        requests += 1;
+        await service;
+        return { scopes: ['read'], isAdmin: false } as const;
+      },
     };
     const context = { ...t.system, signInWays: [way] };
     const turns = new LookupTurns();
@@ -65,6 +71,7 @@ describe('a session', () => {
       const { cookie } = await openSession(t.system, opening, '');
       waiting.push(verifySession(context, cookie, turns));
     }
+    await waitFor('the sessions to wait', async () => requests === waiting.length);
     expect(await verifySession(context, 'unknown', turns)).toMatchObject({ refused: 'unknown' });
     answer();
     expect(await Promise.all(waiting)).toEqual(
