@@ -10,8 +10,7 @@ export interface FieldChange {
 }
 
 /**
- * Lists the fields in which two objects differ, in the form in which JSON stores them. Compares
- * lists as a whole.
+ * Returns the fields in which two objects differ once stored as JSON. Compares lists as a whole.
  */
 export function listFieldChanges(before: object, after: object): FieldChange[] {
   return compare(before, JSON.parse(JSON.stringify(after)), []);

@@ -48,7 +48,7 @@ export const SCAN_BYTES = 32 * KiB;
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** Interval at which a process touches a file that it uses. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
-/** Maximum attempts for a request to S3, and for resuming a read that makes no progress. */
+/** Maximum number of attempts for an S3 request, and for resuming a read that makes no progress. */
 export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
@@ -58,7 +58,7 @@ export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
-/** A page of JSON ends with the row that exceeds this number of bytes. */
+/** A page of JSON ends with the row that brings it above this number of bytes. */
 export const MAX_PAGE_BYTES = MiB;
 /** Maximum number of bytes shown of a refused record. Files of rejects contain all stored bytes. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;

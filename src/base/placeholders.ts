@@ -11,7 +11,7 @@ export class Placeholders {
     this.#wellFormed = new RegExp(`\\$\\{env:(${prefix}[A-Z0-9_]{1,100})\\}`, 'g');
   }
 
-  /** Returns why a text is refused, or `null`. */
+  /** Returns the reason why a text is refused, or `null`. */
   problemOf(text: string): string | null {
     return text.replace(this.#wellFormed, '').includes('${')
       ? `may hold \${env:NAME} only, with a NAME that begins with ${this.#prefix}`
@@ -27,24 +27,24 @@ export class Placeholders {
     return this.namesIn(text).length > 0 && this.fillInAnything(text) === 'x';
   }
 
-  /** Returns true if a URL has a placeholder in its host. Messages contain the host. */
+  /** Returns true if the host of a URL, which messages contain, has a placeholder. */
   isInHost(url: string): boolean {
     return /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   }
 
-  /** Names of the parameters of a URL that seem to be secrets and have no placeholder. */
+  /** Returns the names of URL parameters that seem to be secrets but have no placeholder. */
   clearSecretsIn(url: string): string[] {
     return [...url.matchAll(secretParameter)]
       .filter(([, , value = '']) => this.namesIn(value).length === 0)
       .map(([, name = '']) => name);
   }
 
-  /** Replaces each placeholder by its value. The result must not be logged. */
+  /** Replaces each placeholder with its value. The result must not be logged. */
   fillIn(text: string, read: (name: string) => string): string {
     return text.replace(this.#wellFormed, (_, name: string) => read(name));
   }
 
-  /** Replaces each placeholder by a letter. Used where only the form of the text matters. */
+  /** Replaces each placeholder with a letter. Used where only the form of the text matters. */
   fillInAnything(text: string): string {
     return this.fillIn(text, () => 'x');
   }

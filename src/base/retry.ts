@@ -40,7 +40,7 @@ function msOf(pause: Pause, failures: number): number {
 export interface RetryPolicy {
   /** Number of attempts, including the first. */
   readonly tries?: number;
-  /** Milliseconds after the first failure during which another attempt may begin. */
+  /** Milliseconds after the first failure in which further attempts may begin. */
   readonly forMs?: number;
   /** Default: no pause. */
   readonly pauseMs?: Pause;

@@ -7,7 +7,7 @@ export interface NamedOption {
   readonly option: string;
   /** Empty if the sentence is about the option and not about a particular value. */
   readonly value: string;
-  /** True if the sentence advises the reader to use the option: `with name=value`. */
+  /** True if the sentence advises the reader to use the option: it contains `with name=value`. */
   readonly isMeans: boolean;
 }
 

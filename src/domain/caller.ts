@@ -18,24 +18,24 @@ export interface Caller {
 
 interface CallerSession {
   readonly sessionId: string;
-  /** Way by which the session began. */
+  /** How the session started, such as `key` or `link`. */
   readonly holder: string;
-  /** Person who signed in. `null` for a session that a key or a link began. */
+  /** Person who signed in. `null` if the session was started with a key or a link. */
   readonly subject: string | null;
   readonly expiresAt: Date;
   /**
-   * True for a caller who signed in with ADMIN_KEY or a link. Such a caller can see all
-   * environments, sessions and keys.
+   * True if the caller signed in with ADMIN_KEY or a link, and so can see all environments,
+   * sessions and keys.
    */
   readonly isAdmin: boolean;
 }
 
 /**
- * Reason why a key is refused. Callers cannot distinguish the last three reasons, so they cannot
- * find out which ids exist.
+ * Reason why a key is refused. Callers get the same response for the last three reasons, so they
+ * cannot find out which ids exist.
  */
 export interface KeyRefusal {
-  /** Reason for people, if the way of signing in gives one. */
+  /** Reason worded for people, if there is one. */
   readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
   /** Public id contained in the key. `null` if the header contains no id. */

@@ -1,4 +1,4 @@
-/** Types of CSV columns. Cells of a column without a type are strings. */
+/** Types of CSV columns. Cells in a column without a type are strings. */
 export const cellTypes = ['number', 'decimal_comma', 'boolean', 'date', 'day_first', 'month_first'] as const;
 export type CellType = (typeof cellTypes)[number];
 

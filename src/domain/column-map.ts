@@ -9,8 +9,8 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas. If
- * an argument is invalid, returns the problem as a sentence.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas.
+ * Returns the problem as a sentence if an argument is invalid.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
@@ -43,7 +43,7 @@ function collect(
 }
 
 /**
- * Reads a JSON object, or returns `null`. Our names may be empty only in an object, because
+ * Reads a JSON object, or returns `null`. Only an object may map to an empty name, because the pair
  * `Header=` is usually a mistake.
  */
 function readObject(text: string): Pair[] | null {
@@ -84,8 +84,8 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * Returns the position, counted from 0, that `column_1`, `column_2` and so on refer to. `null` for
- * other names.
+ * Returns the position of a column named `column_1`, `column_2` and so on, counted from 0. `null`
+ * for other names.
  */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
@@ -93,9 +93,9 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Returns the map with the names that the header has, ignoring blanks at the ends of names.
- * `column_2` means the second column unless a column has that name. If the file has no header, `2`
- * also means the second column. Names that match no column are kept.
+ * Returns the map with its names replaced with those in the header. Blanks at the ends of names are
+ * ignored. `column_2` means the second column unless a column has that name. If the file has no
+ * header, `2` also means the second column. Names that match no column are kept.
  * @throws InputError `invalid_field` if two names of one column are mapped to different names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

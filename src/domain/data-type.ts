@@ -2,7 +2,7 @@
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
-/** Returns the type of a value. `null` if the value is null or undefined. */
+/** Returns `null` if the value is null or undefined. */
 export function dataTypeOf(value: unknown): DataType | null {
   switch (typeof value) {
     case 'string':
@@ -36,8 +36,8 @@ export function isIsoDate(text: string): boolean {
 }
 
 /**
- * Checks only the positions of the dashes and of the T, which takes a tenth of the time of the full
- * pattern. Few strings that are not dates pass.
+ * Checks only the dashes and the T, which takes a tenth of the time of the full pattern. Few
+ * strings pass that are not dates.
  */
 export function resemblesIsoDate(text: string): boolean {
   return (

@@ -28,9 +28,7 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/**
- * Place where a segment is defined. The API cannot change segments that are defined in the file.
- */
+/** Where a segment is defined. The API cannot change a segment that is defined in the file. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
@@ -39,16 +37,16 @@ export function definedByFile(key: string): InputError {
   return inputError('definition_locked', message, key);
 }
 
-/** An item of the file. */
+/** An item in the definitions file. */
 export interface Keyed {
   readonly key: string;
 }
 
-/** Lists in a file by name, including those of capabilities. */
+/** Lists in a definitions file by name, including those of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {
-  /** Name in the file. A name is unique within its kind and always has the same id. */
+  /** Name in the file. It is unique within its kind and always has the same id. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -96,7 +94,7 @@ interface RetentionItem {
   readonly days: number;
 }
 
-/** A property with a column of its own. Query engines identify the column by its id. */
+/** A property stored in its own column. Query engines identify the column by its id. */
 export interface PropertyField {
   readonly key: string;
   readonly type: DataType;

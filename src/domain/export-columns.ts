@@ -16,8 +16,8 @@ export interface Column {
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
   /**
-   * True if NDJSON contains the key even if the value is null. If the key were missing, loading the
-   * row would not remove the user's company.
+   * True if NDJSON contains the key even when the value is null. Without the key, loading the row
+   * would not remove the user's company.
    */
   readonly writesNull?: boolean;
 }
@@ -31,7 +31,7 @@ export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** All properties share a column, because values of the same property may have several types. */
+/** All properties share `metadata`, because values of the same property may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
@@ -56,7 +56,7 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** Returns the columns of a dataset. The last ones contain times (`profileTail`). */
+/** Returns the columns of a dataset. Columns of profiles end with two times (`profileTail`). */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

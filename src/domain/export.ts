@@ -1,7 +1,7 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** Maximum length of a cursor, which has 18 characters for each open transaction. */
+/** Maximum length of a cursor, which contains up to 18 digits for each open transaction. */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
@@ -21,10 +21,7 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/**
- * Request for an export. A row matches a list if it matches any item in the list. An empty list
- * matches all rows.
- */
+/** A row matches a list if it matches any item in the list. An empty list matches all rows. */
 export interface ExportRequest {
   /** ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive. `null` for no limit. */
   readonly from: string | null;
@@ -37,12 +34,14 @@ export interface ExportRequest {
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** Kinds of events, and names of other events. If both are empty, all events match. */
+  /**
+   * An event matches if its kind or name is in these lists. If both are empty, all events match.
+   */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
   readonly companyIds: readonly string[];
-  /** Values of options that select users (`ExportSeam`), as a request has them. */
+  /** Values of the options that select users (`ExportSeam`), as given in the request. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly exclusions: readonly Exclusion[];
   readonly format: ExportFormat;
@@ -123,7 +122,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // Callers may track events whose name is that of a kind, except `track`.
+  // Except for `track`, the name of a kind can also be the name of an event.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -213,7 +212,7 @@ export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
 
-/** Returns the labels of the formats for which `has` returns true, worded for a sentence. */
+/** Returns the labels of the formats for which `has` returns true, separated by commas. */
 function formatsThat(has: (facts: FormatFacts) => boolean): string {
   return exportFormats
     .map((format) => exportFormatFacts[format])

@@ -1,6 +1,6 @@
 // Guards check a load before it writes. A limit makes the load fail if it would refuse, change or
 // remove too much. The volume guard stops an unusual load until a person decides. It compares the
-// load with figures from the request, or with the latest loads of the same source.
+// load's figures with those in the request or those of the latest loads of the same source.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -103,7 +103,7 @@ function isNames(value: unknown): boolean {
   );
 }
 
-/** Figures of a file. `columns` is `null` if the file is not a table. */
+/** `columns` is `null` if the file is not a table. */
 export interface FileFigures {
   readonly rows: number;
   readonly rejected: number;
@@ -127,7 +127,7 @@ export interface Surprise {
 
 /**
  * Returns the figures that are unexpected. `past` contains the latest loads from the source.
- * `usual` needs at least MIN_USUAL_LOADS past loads.
+ * `usual` finds nothing until there are MIN_USUAL_LOADS past loads.
  */
 export function findSurprises(
   guard: VolumeGuard,
@@ -162,7 +162,7 @@ export function findSurprises(
   return checks.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Allowed deviations from the range of the past loads. */
+/** Allowed deviations from the range of past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

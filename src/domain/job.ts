@@ -6,15 +6,15 @@ import type { Origin } from './task.ts';
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses that a job lists, and the outcomes that are reported to them. */
+/** Mail addresses given for a job, and the outcomes reported to them. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
 /**
- * Returns the outcome. `isPartial` means that records were refused, or that a request to a
- * capability was not met (`LoadField`).
+ * `isPartial` means that records were refused, or that a capability could not do what the request
+ * asked for (`LoadField`).
  */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
@@ -27,10 +27,7 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/**
- * Reason for a refusal. The code is one of `errorCodes`, the code of a failed load, or another
- * code.
- */
+/** `error_code` is not limited to `errorCodes`. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;
@@ -46,8 +43,7 @@ export interface ShownJob {
   readonly totalRows: number;
   readonly acceptedAt: Date;
   /**
-   * Time at which the current or latest work (planning or loading) started. `null` until the job
-   * starts for the first time.
+   * Start of the current or latest work (planning or loading). `null` until the job first starts.
    */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;

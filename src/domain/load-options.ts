@@ -58,8 +58,8 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
 }
 
 /**
- * Returns the schema of an option. If the option may need text, adds the advice `put text in
- * quotes` to problems, because YAML reads `header: 3` as a number.
+ * Returns the schema of an option. If the option accepts text, problems also advise quotes, because
+ * YAML reads `header: 3` as a number.
  */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);

@@ -13,7 +13,8 @@ export type LoadType = (typeof loadTypes)[number];
  */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /**
- * Statuses that only the documented product has. Filters accept them, but our jobs never have them.
+ * Statuses of the product whose API this one follows. Filters accept them, but our jobs never have
+ * them.
  */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
@@ -28,8 +29,8 @@ export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
  * Work of a load's chunks. `load` writes, `dry_run` counts, `plan` stores the changes, `guard` also
- * makes a plan, `validate` only maps records, `apply` waits for a plan. If no limit is exceeded,
- * `guard` and `validate` are followed by `load`.
+ * makes a plan, `validate` only maps records, `apply` waits to write its plan. If no limit is
+ * exceeded, `guard` and `validate` are followed by `load`.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -42,8 +43,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code if a deletion has removed the file of a held load. Also if a file that sluice writes
- * for its own use can no longer be written.
+ * Error code if a deletion has removed the file of a held load, or if a file that sluice writes for
+ * its own use can no longer be written.
  */
 export const JOB_EXPIRED = 'job_expired';
 
@@ -58,9 +59,7 @@ export interface LoadOptions extends Limits<GuardLimit> {
   readonly map: Readonly<Record<string, string>>;
   /** Product whose records are converted on receipt. It cannot be combined with a map. */
   readonly preset: Preset | null;
-  /**
-   * Earlier load that provides options missing from this request. `null` if there is no such load.
-   */
+  /** Earlier load that provides the options missing from this request, or `null`. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
   /** True for a dry run that can be applied afterwards. */
@@ -102,10 +101,7 @@ export type OnDrift = (typeof onDriftChoices)[number];
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /**
-   * Number of profiles by entity. Profiles that exist only because records refer to them also
-   * count.
-   */
+  /** Number of profiles by entity, including those created only because records refer to them. */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
@@ -117,7 +113,8 @@ export interface PlanSummary {
 }
 
 /**
- * Numbers of new events by name (highest first) and by date. At most MAX_PLAN_PROPERTIES of each.
+ * Number of new events by name (highest first) and by date. At most MAX_PLAN_PROPERTIES names and
+ * dates.
  */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
@@ -127,7 +124,7 @@ export interface PlannedEvents {
   readonly earlierDays: number;
 }
 
-/** Numbers of changed values. `retype` counts changes to another JSON type. */
+/** Number of changed values, by kind of change. `retype`: the JSON type changes. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -141,7 +138,7 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** A byte range that ends at the end of a record, and the unit of work and retry. */
+/** The unit of work and retry: a byte range that ends at the end of a record. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
@@ -158,7 +155,7 @@ export interface ChunkRange {
 }
 
 /**
- * Outcomes of records. Each record has exactly one. The columns `rows_…` have the same names.
+ * Outcomes of records. Each record has exactly one. The column `rows_<outcome>` counts each.
  * `removed` counts profiles instead of records.
  */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;

@@ -1,4 +1,4 @@
-/** Usual actions for properties whose values can identify a person. */
+/** Action to suggest for each kind of value that can identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',
@@ -9,7 +9,7 @@ export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
 /**
- * Returns the line that the rules file needs for a property with personal data. `null` if no line
+ * Returns a line for the rules file that protects a property with personal data. `null` if no line
  * is needed.
  */
 export function personalRule(becomes: string | null, look: Look | null): string | null {

@@ -1,8 +1,8 @@
-// A need requires a person's attention. Needs are shown in the overview, in the console and by
-// `sluice status`.
+// A need is something that requires a person's attention. The overview, the console and `sluice
+// status` show needs.
 import { plural } from '../base/wording.ts';
 
-/** Kinds of needs with their status, in the order in which they are shown. */
+/** Status of each kind of need. Needs are shown in this order. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -20,8 +20,7 @@ export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
   /**
-   * Name of what the need is about. `null` if the need is about several things or about one without
-   * a name.
+   * Name of the thing that the need concerns. `null` for several things, or for one without a name.
    */
   readonly subject: string | null;
   readonly since: Date | null;
@@ -36,11 +35,11 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Number of unaccounted records. Set only by the overview. */
+  /** Number of records without a known outcome. Set only by the overview. */
   readonly unaccounted?: number;
 }
 
-/** A need whose optional values may be missing. */
+/** A need in which `subject` and `since` are optional. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {
@@ -65,7 +64,7 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
   ];
 }
 
-/** Drops needs whose count is 0, and sorts the rest by kind. */
+/** Drops needs with a count of 0, and sorts the rest in the order of `needKinds`. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

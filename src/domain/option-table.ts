@@ -18,12 +18,12 @@ export function optionsByName<Option>(
   return options;
 }
 
-/** Values by name of the option. Values with unknown names are ignored. */
+/** Values by option name. Unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**
- * The options of loads. The schemas of queries, forms, operators' files and command-line options
- * are derived from this table.
+ * The load options. The schemas of queries, forms, operators' files and command-line options are
+ * derived from this table.
  */
 export class OptionTable {
   readonly names: readonly string[];
@@ -73,8 +73,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns each option whose required other option is not set. `source` must contain all options
-   * of the load.
+   * Returns each option that has no effect because the option it needs is not set. `source` must
+   * contain all options of the load.
    */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
@@ -86,8 +86,7 @@ export class OptionTable {
   }
 
   /**
-   * Returns the parsed options. The values must be valid. Options that are missing or switched off
-   * are omitted.
+   * Parses the options. The values must be valid. Omits options that are missing or switched off.
    */
   read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
@@ -103,7 +102,6 @@ export class OptionTable {
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
 
-  /** Returns only the options that may be reused for other files. */
   reusable(source: SourceOptions): SourceOptions {
     const entries = Object.entries(source).filter(
       ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
@@ -131,7 +129,7 @@ export class OptionTable {
     means: 'with',
   };
 
-  /** Replaces option names by flags in a stored message, such as the failure of a load. */
+  /** Replaces option names with flags in a stored message, such as that of a failed load. */
   withFlags(message: string): string {
     return message.replace(this.#named, (_, option: string, value: string) =>
       this.flags.name(named(option, value)),

@@ -55,9 +55,9 @@ export interface Reject extends Reason {
 }
 
 /**
- * Columns or keys that a file of rejects has in addition: the job, the place and the reason. If a
- * record does not fit the columns, the record itself is added, too. Loads do not store them as
- * properties, so the corrected file can be sent back.
+ * Columns or keys that a file of rejects adds to the records: the job, the position, the reason
+ * and, if a record does not fit the columns, the record itself. Loads do not store them as
+ * properties, so the corrected file can be loaded.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -72,7 +72,7 @@ export const rejectColumns = [
 
 type RejectColumn = (typeof rejectColumns)[number];
 
-/** Keys for the job that refused the record, and for the record's number in that job's file. */
+/** Job that refused the record, and the record's number in that job's file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
@@ -90,8 +90,8 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// Identifies rejects that have the same cause, by the code, the column and the shape of the value.
-// One correction usually fixes all of these rejects.
+// Rejects have the same cause if the code, the column and the shape of the value are the same. One
+// correction usually fixes all of them.
 
 export interface CauseKey {
   readonly code: RejectCode;
@@ -177,7 +177,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Returns the shape of a word. Keeps the T and Z of a time. */
+/** Keeps the T and Z of a time. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -197,7 +197,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Returns the shape of a long value such as JSON, which shows only the two ends of the value. */
+/** Returns the shape of a long value, such as JSON, from its first and last two characters. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;
@@ -216,7 +216,7 @@ function outlineOfEnd(text: string): string {
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Returns why a string cannot be the name of a property, or `null` if it can. */
+/** Returns the reason why a string cannot be the name of a property, or `null` if it can. */
 export function propertyNameProblem(name: string): Reason | null {
   if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };

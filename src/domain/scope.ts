@@ -5,11 +5,11 @@
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 
 /**
- * `browser` is only for public keys, which cannot have another scope. They can send single records
- * from pages of allowed origins.
+ * `browser` is the only scope of public keys, which send single records from pages of allowed
+ * origins.
  */
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 
-/** Ways of the core to sign in to the console. */
+/** Core ways to sign in to the console. Capabilities may add others. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

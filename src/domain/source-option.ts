@@ -1,6 +1,6 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** An option of loads, which is the same in every interface. */
+/** A load option, which is the same in every interface. */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
@@ -20,16 +20,16 @@ export interface SourceOption {
   readonly fileTypes?: readonly string[];
   /** Another option without which this option has no effect. `options_of` may provide it. */
   readonly needs?: string;
-  /** True if the option applies to a single file only. `options_of` then omits the option. */
+  /** True if the option applies to a single file only, so `options_of` does not reuse it. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Options of a capability. In `SourceOptions`, option names are in camel case. */
+/** Load options of a capability. In `SourceOptions`, option names are in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
   /**
-   * Returns problems of combined options. Also called before the options of a form or of
-   * `options_of` are known, so it must not report missing options.
+   * Returns problems in the combination of options. Must not report missing options, because a form
+   * or `options_of` may add options later.
    */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
@@ -85,7 +85,7 @@ export function readNumber(text: string, [least, most]: readonly [number, number
   return number >= least && number <= most ? number : undefined;
 }
 
-/** Returns true if the text is a single line. */
+/** Returns true if the text is a single line of 1 to `maxChars` characters. */
 export function isLine(text: string, maxChars: number): boolean {
   const length = Array.from(text).length;
   return length > 0 && length <= maxChars && text.isWellFormed() && !/\p{Cc}/u.test(text);

@@ -16,12 +16,14 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
 };
 
 /**
- * Products that have several kinds of groups. `company_from` selects the kind that represents
- * companies.
+ * Products with several kinds of groups. `company_from` selects the kind that represents companies.
  */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** Options of `source-options.ts`. Missing options are detected from the first MiB of the file. */
+/**
+ * Values of the options in `source-options.ts`. Missing options are detected from the first MiB of
+ * the file.
+ */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -47,7 +49,7 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** Sheet of a workbook that is loaded. */
+  /** The sheet of a workbook that is loaded. */
   readonly sheet: string | null;
   /** All sheets of a workbook. */
   readonly sheets: readonly string[] | null;
@@ -65,13 +67,13 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** Line number of the header, counted from 1. `null` if there is no header. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS column names, spelled as `map` must contain them. */
+  /** The first MAX_READ_AS_COLUMNS column names, spelled as they must be in `map`. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
 /**
- * Keys and positions that lead to the records in a JSON document. Empty if the document itself
+ * Path of keys and positions to the records in a JSON document. Empty if the document itself
  * contains the records.
  */
 export type RecordsPath = readonly string[];

@@ -17,7 +17,7 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/** A kind of the core or of a capability. Tasks of capabilities run outside the queue's jobs. */
+/** A kind of the core or of a capability. Tasks of capabilities bypass the queue (`Runner`). */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {
@@ -28,12 +28,12 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/** Returns the kinds of tasks in a queue, among which environments take turns. */
+/** Returns the kinds of tasks for which environments take turns in a queue. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** Environment of tasks that belong to no environment. */
+/** Environment id of tasks that belong to no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -49,7 +49,7 @@ export interface Task {
 /** A task that a worker owns. The attempt number fences the worker's writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
-  /** Number of errors since the last progress. */
+  /** Number of errors since the task last made progress. */
   readonly failures: number;
 }
 
@@ -64,7 +64,7 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** Returns the fields of a task for the log. */
+/** Returns the log fields of a task. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -76,16 +76,16 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 
 export interface JobIdentity {
   readonly jobId: string;
-  /** Id of the HTTP request that started the job. `null` if no request did. */
+  /** Id of the HTTP request that started the job, or `null`. */
   readonly requestId: string | null;
 }
 
-/** Returns the fields of a job for the log. */
+/** Returns the log fields of a job. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Number of a queue's jobs in each state. Completed jobs are not counted. */
+/** Number of jobs in a queue, by state. Completed jobs are not counted. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;

@@ -5,7 +5,7 @@
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** Longer cells count as text, without determining their kind. */
+/** Longer cells are `other`, without a search for their kind. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -26,7 +26,7 @@ export function kindOf(cell: string): CellKind {
   return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-/** Returns true for kinds of cells that are hardly ever column names. */
+/** Returns true for kinds of cells that are rarely column names. */
 function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }
@@ -74,7 +74,7 @@ export function needsPositions(
   });
 }
 
-/** A year, or the number of the column itself, may also be a name. */
+/** A year, or the column's own number, may also be a name. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);

@@ -16,7 +16,7 @@ export class CellTable {
     this.count = 0;
   }
 
-  /** Adds a cell. A marked cell contains doubled quotes or escapes. */
+  /** A marked cell contains doubled quotes or escapes. */
   add(start: number, end: number, isQuoted: boolean, isMarked: boolean): void {
     if (this.count === this.starts.length) this.#grow();
     this.starts[this.count] = start;
@@ -43,7 +43,7 @@ export class CellTable {
     return true;
   }
 
-  /** Returns true if the cell is empty. Blanks count as empty unless they are quoted. */
+  /** Returns true if the cell is empty. Unquoted blanks also count as empty. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -70,7 +70,7 @@ export class CellTable {
   }
 
   /**
-   * Counts escapes before bytes that do not need one, as in `C:\dir`. Such an escape may be part of
+   * Counts escapes before bytes that do not need one, as in `C:\dir`. These escapes may be part of
    * the value.
    */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {

@@ -1,5 +1,5 @@
 export interface CsvDialect {
-  /** Delimiter between cells. `blanks` means any number of blanks. */
+  /** Delimiter between cells. `blanks` means any number of spaces and tabs. */
   readonly delimiter: string;
   /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
@@ -7,7 +7,7 @@ export interface CsvDialect {
   readonly escape: string;
   /** Lines that start with this text are not records. Empty if the dialect has no comments. */
   readonly comment: string;
-  /** Unquoted cells that mean an empty cell. */
+  /** Unquoted words that mean an empty cell. */
   readonly nulls: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMar
 }
 
 export interface CsvMarks {
-  /** If `isBlanks`, a single blank. */
+  /** A single space if `isBlanks`. */
   readonly delimiter: Buffer;
   /**
    * True if any run of blanks and tabs separates cells. Runs at both ends of a record are ignored.
@@ -64,7 +64,7 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // False for a delimiter outside ASCII, because the bytes of such a delimiter look like letters.
+    // False for a delimiter outside ASCII, because its bytes look like letters.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),

@@ -118,7 +118,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
 }
 
 /**
- * @throws InputError `invalid_field` if a type is given for a column that the file does not have
+ * @throws InputError `invalid_field` if a type is given for a missing column, or two for one column
  */
 function typesOf(
   { types = [], headerRows }: CsvReading,
@@ -206,7 +206,7 @@ export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
 }
 
-/** Returns the name of each column, joined with blanks from the header records. */
+/** Returns the name of each column: its cells in the header records, joined with blanks. */
 export function joinRows(rows: readonly (readonly string[])[]): string[] {
   const [first = [], ...more] = rows;
   if (more.length === 0) return [...first];

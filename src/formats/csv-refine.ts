@@ -93,8 +93,8 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // True if, with the longer delimiter, no name contains the shorter delimiter or has a blank at
-    // an end.
+    // True if splitting by the longer delimiter gives names that neither contain the shorter one
+    // nor begin or end with a blank.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);

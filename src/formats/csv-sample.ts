@@ -91,7 +91,7 @@ class SampledRecords {
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // If there is a problem, a quote in the record is misplaced or unclosed.
+    // Every problem is a misplaced or unclosed quote, so the cells are not reliable.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;
@@ -303,8 +303,8 @@ export class CsvSample {
 }
 
 /**
- * Returns true if all cells after the first are filled. The first column of a header may have no
- * name.
+ * Returns true if all cells are filled. The first may be empty, because the first column of a
+ * header may have no name.
  */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');

@@ -166,8 +166,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Starts to skip a record that is too large. `lineEnd` is the end of the line, if known. A faulty
-   * record may end later.
+   * Starts to skip a record that is too large. `lineEnd` is the end of the line, or -1 if it is
+   * unknown. A faulty record may end later.
    */
   #startRest(
     buf: Buffer,

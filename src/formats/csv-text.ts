@@ -11,7 +11,7 @@ import { encodeUtf8 } from './utf8.ts';
 const COMMA = 44;
 const LF = 10;
 /**
- * Maximum size of the padding. Otherwise, a single cell far to the right would pad a huge number of
+ * Maximum size of the padding, because a single cell far to the right would pad a huge number of
  * rows.
  */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;

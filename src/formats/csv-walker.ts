@@ -91,8 +91,8 @@ export class CsvWalker {
    * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
    * end that cannot be inside quotes, no matter how the quotes are interpreted. A quote where a
    * cell may start opens a cell, even if the same quote also closed another cell. If other text
-   * follows a closing quote, quotes in the cell may not have been doubled (`mayContinue`). A later
-   * line that closes a cell without opening one then belongs to the record.
+   * follows a closing quote, the quotes inside the cell are perhaps not doubled (`mayContinue`). A
+   * later line that closes a cell without opening one then belongs to the record.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;

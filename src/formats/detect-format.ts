@@ -79,10 +79,7 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
-/**
- * Returns the layout of JSON text.
- * @throws InputError `invalid_field` if `records` is unsuitable
- */
+/** @throws InputError `invalid_field` if `records` is not a valid path */
 export function layoutOfJson(
   head: Buffer,
   isWhole: boolean,

@@ -2,7 +2,7 @@ import { InputError } from '../base/errors.ts';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** How NDJSON records are separated if they are not separated by LF only. */
+/** How the records of NDJSON are separated. */
 export interface LineLayout {
   /** `cr`: lines end with CR only. `rs`: U+001E precedes each record, as in RFC 7464. */
   readonly ends: 'lf' | 'cr' | 'rs';
@@ -51,8 +51,8 @@ class Separators {
   #isFirst = true;
 
   /**
-   * Replaces separators by line feeds. The first separator becomes a blank, because no record ends
-   * there.
+   * Replaces separators with line feeds. The first separator becomes a blank, because no record
+   * ends there.
    */
   exchange(bytes: Buffer): void {
     exchange(bytes, LF, CR);
@@ -69,7 +69,7 @@ class Commas {
   /** A comma that may end its line, and the blanks after it. */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Returns the bytes that cannot change any more. Commas at line ends are replaced by blanks. */
+  /** Returns the bytes that cannot change any more. Commas at line ends become blanks. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -105,10 +105,10 @@ const [OPEN, CLOSE] = [123, 125];
  * mark. Does not check UTF-8, because the reader of the records does.
  *
  * If the next record can be found, an invalid record becomes an invalid line, and only that record
- * is refused. It can be found if the invalid record starts on a new line, and if its error is not a
- * line break inside a string. Also, a line that contains only `}`, followed by a line that starts
- * with `{`, must occur within the next MAX_RECORD_BYTES. Valid JSON never contains such lines
- * inside a record. An incomplete last record also becomes an invalid line.
+ * is refused. To be found, the next record must start with `{` on a new line, after a line that
+ * contains only `}`, within MAX_RECORD_BYTES of the error. Valid JSON never contains such lines
+ * inside a record. Also, the invalid record must start on a new line, and its error must not be a
+ * line break inside a string. An incomplete last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

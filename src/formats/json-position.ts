@@ -63,8 +63,8 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
 }
 
 /**
- * Returns false for nearly all records, which saves the slower check. Searching for a single
- * character is many times faster than the slower check.
+ * Returns false for nearly all records, which avoids the slower check. Searching for single
+ * characters is many times faster.
  */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;
@@ -97,7 +97,7 @@ function depthExceeds(text: string, maxDepth: number): boolean {
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Results that are not states have the value `tokenStopped` or more. */
+/** Values from `tokenStopped` are results instead of states. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;

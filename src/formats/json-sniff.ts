@@ -119,7 +119,10 @@ function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
-/** Maximum number of line ends inside the first object if only a line of that object is damaged. */
+/**
+ * If more line ends precede the end of the first object, or its error, records extend over several
+ * lines.
+ */
 const MAX_LINES_OF_DAMAGE = 2;
 
 class Head {
@@ -214,8 +217,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * First object of JSON text: complete, not valid JSON, or still open. `length` extends to where
- * that was found.
+ * First object of JSON text: complete, not valid JSON, or still open. `length` is the number of
+ * bytes read to determine this.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

@@ -9,9 +9,9 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 const MAX_NUMBER_CHARS = 20_000;
 
 /**
- * Parses JSON without losing digits. JavaScript would change some numbers. The few records with
- * such numbers are parsed by stream-json, whose tokens contain the source text. Each such number
- * becomes a marked string, and the mark is removed on output.
+ * JSON that was parsed without losing digits. Records with numbers that JavaScript would change are
+ * parsed by stream-json, whose tokens contain the source text. Each such number becomes a marked
+ * string. The mark is removed on output.
  */
 export interface ParsedJson {
   readonly value: unknown;
@@ -50,10 +50,7 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/**
- * Returns the reason for refusing a record. `column` is the column that is nested too deep, if
- * known.
- */
+/** `column` is the column that is nested too deep, if known. */
 function tooDeep(column: string | null): Reason {
   return {
     code: 'too_deep',
@@ -63,7 +60,7 @@ function tooDeep(column: string | null): Reason {
 }
 
 /**
- * Replaces JSON text in each named member by the parsed JSON, without losing digits. Invalid JSON
+ * Replaces JSON text in each named member with the parsed JSON, without losing digits. Invalid JSON
  * remains text.
  */
 export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
@@ -151,8 +148,7 @@ export function idText(value: unknown): string | null {
 export const wholeNumber = /^-?\d+$/;
 
 /**
- * Returns a number for a `marked` record. The number is marked if JavaScript would change its
- * source text.
+ * Returns a number for a `marked` record. It is marked if JavaScript would change its source text.
  */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;
@@ -256,10 +252,7 @@ export function hasTooManyProperties(object: JsonObject, sourceBytes: number): b
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/**
- * Returns the reason for refusing a record. `path` is the path of the object that has too many
- * properties.
- */
+/** `path` is the path of the object that has too many properties. */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',

@@ -28,7 +28,7 @@ export interface JsonListener {
 /** Longer keys are truncated. */
 const MAX_KEY_BYTES = 256;
 
-/** Names for messages of the tokens that are expected outside strings, numbers and literals. */
+/** Descriptions, for messages, of the tokens expected outside strings, numbers and literals. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -107,7 +107,9 @@ export class JsonWalker {
     return this.copy.take();
   }
 
-  /** Walks the rest of a buffer that was already passed to `copy`. Throws as `walk` does. */
+  /**
+   * Walks the rest of a buffer that was already passed to `copy`. Throws the same errors as `walk`.
+   */
   walkFrom(bytes: Buffer, start: number): void {
     let at = start;
     while (at < bytes.length) {
@@ -261,7 +263,7 @@ const CR = 13;
 const SHORT_BYTES = 48;
 
 /**
- * Spare bytes for line feeds, because a line feed at the edge of a buffer may not replace a comma,
+ * Spare bytes for line feeds at the edges of a buffer that do not take the place of a comma,
  * bracket or blank.
  */
 const SPARE_BYTES = 4;

@@ -2,7 +2,7 @@ import { MiB } from '../base/bytes.ts';
 
 export const MAX_RECORD_PROPERTIES = 10_000;
 /**
- * Maximum characters of a Parquet row as JSON. A file with a larger row is refused. A row that is
- * smaller but too large for a record is refused alone.
+ * Maximum length, in characters, of a Parquet row written as JSON. A file with a longer row is
+ * refused. If a shorter row is too large for a record, only that row is refused.
  */
 export const MAX_PARQUET_ROW_CHARS = 32 * MiB;

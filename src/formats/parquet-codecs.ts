@@ -20,10 +20,7 @@ const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> =
   LZ4: () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes),
 };
 
-/**
- * Returns the decoders for the codecs of the given columns. @throws DamagedFile for an unsupported
- * codec.
- */
+/** @throws DamagedFile for an unsupported codec */
 export async function openCodecs(names: readonly string[]): Promise<Compressors> {
   const compressors: Record<string, UnpackPage> = {};
   for (const name of new Set(names)) {

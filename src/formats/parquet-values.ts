@@ -92,8 +92,8 @@ function storedElement(node: SchemaTree): SchemaElement {
 }
 
 /**
- * Returns where the item of a list is: inside the repeated node (`inner`) or, in older files, the
- * repeated node itself (`whole`).
+ * Returns whether a list item is inside the repeated node (`inner`) or, in older files, is the node
+ * itself (`whole`). `null` if the node is not a list.
  */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;

@@ -148,7 +148,7 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
 
 type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
 
-/** Yields the values of all columns for some rows at a time. */
+/** Yields the values of all columns, one slice of rows at a time. */
 async function* slicesOf(
   chunks: readonly ColumnChunks[],
   { num_rows, total_byte_size, columns }: RowGroup,

@@ -13,10 +13,10 @@ import { MAX_RECORD_BYTES } from '../base/limits.ts';
 export interface RecordScanner {
   /**
    * Returns the end of the record at `start`, including its terminator. Returns -1 if more bytes
-   * than buf[start, end) are needed. Then call it again with the same start and a later end. If
-   * `final`, buf[end - 1] is the last byte of the file or chunk, and the result is never -1.
-   * If it returns -1 and `problem` is `record_too_large`, continue with `skip`, and bytes before
-   * `keepFrom` are no longer needed.
+   * than buf[start, end) are needed. The next call must then have the same start and a later end.
+   * If `final`, buf[end - 1] is the last byte of the file or chunk, and the result is never -1.
+   * If the result is -1 and `problem` is `record_too_large`, continue with `skip`. Bytes before
+   * `keepFrom` are then no longer needed.
    * Positions are remembered while `start` advances in the same `buf` to the same `end`, so the
    * bytes must not change.
    */
@@ -43,7 +43,7 @@ export interface RecordScanner {
   readonly problem: ScanProblem | null;
   /** True if a quoted cell is still open and may continue in the following bytes. */
   readonly open: boolean;
-  /** Where the next call must start if the result was -1. */
+  /** Start of the next call if the result was -1. */
   readonly keepFrom: number;
 }
 

@@ -48,7 +48,6 @@ export class SheetCells implements XmlHandler {
   #column = 0;
   #cell = noCell;
   #inCell = false;
-  /** True while the parser is inside a value. */
   #inValue = false;
 
   constructor(context: CellContext, csv: CsvText) {
@@ -225,10 +224,7 @@ class SharedText {
   #places = new Uint32Array(1024);
   #count = 0;
 
-  /**
-   * Adds a string.
-   * @throws DamagedFile if all strings together are too large
-   */
+  /** @throws DamagedFile if all strings together are too large */
   add(bytes: Buffer): void {
     this.#totalBytes += bytes.length + STRING_BYTES;
     if (this.#totalBytes > MAX_SHARED_TEXT_BYTES)

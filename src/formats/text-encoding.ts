@@ -40,8 +40,8 @@ const FEW_UNITS = 64;
 /** Maximum share of characters whose other byte is also 0, such as Ā (U+0100): 1 in 8. */
 const STRAY_SHARE = 8;
 /**
- * Minimum share of letters if the bytes are also valid UTF-8. Therefore, UTF-8 that contains NULs
- * is not mistaken for UTF-16.
+ * Minimum share of letters if the bytes are also valid UTF-8, so that UTF-8 with NULs is not
+ * mistaken for UTF-16.
  */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
@@ -66,7 +66,7 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** Counts NULs and low values. The high bytes of letters from Latin to Arabic have low values. */
+/** Counts NULs and low values. The high bytes of letters from Latin to Arabic are low. */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -265,8 +265,8 @@ const foreign: readonly RegExp[] = [
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Symbols where words do not contain any. Also apostrophes, except after an article or before an
-  // ending.
+  // Symbols inside or beside words, where Western text has none. Also apostrophes, except after an
+  // article or before an ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Byte that replaces bytes that are not a character. It never occurs in valid UTF-8. */
+/** Replaces bytes that are not a character. Never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
-/** Encodes well-formed text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
+/** Encodes text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
 export function encodeUtf8(text: string, fault: RegExp): Buffer {
   if (!fault.test(text)) return Buffer.from(text);
   const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
@@ -14,8 +14,8 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 const LONGEST = 4;
 
 /**
- * Returns the length of the longest valid prefix. The range is halved, so the time is proportional
- * to the length.
+ * Returns the length of the longest valid prefix. Halving the range keeps the time proportional to
+ * the length.
  */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;

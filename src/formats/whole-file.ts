@@ -1,15 +1,12 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** A complete file. It is needed for formats that have a directory at the end of the file. */
+/** A complete file, for formats that have a directory at the end. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
-/**
- * Bytes per read. They are enough for most row groups that we write, for a page, or for the
- * directory of an archive.
- */
+/** Bytes per read. Enough for a page, an archive's directory or most row groups that we write. */
 export const WINDOW_BYTES = 1024 * 1024;
 
 /** Reads small neighbouring ranges together, because each read from S3 needs a request. */

@@ -29,7 +29,7 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Number of characters per call of the parser. It limits the number of events per call. */
+/** Number of characters per call of the parser, which limits the number of events per call. */
 const SLICE_CHARS = 4 * 1024;
 
 /**
@@ -51,7 +51,7 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // If the parser handled namespaces itself (`xmlns: true`), it would take twice as long.
+  // Handling of namespaces by the parser (`xmlns: true`) would take twice as long.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
   /** Bindings in scope. The innermost one is last. */
   readonly #bindings: Binding[] = [];

@@ -17,7 +17,6 @@ const MAX_NAMED_PARTS = 10;
 
 export interface ZipMember {
   readonly name: string;
-  /** The entry of the member in the directory. */
   readonly entry: yauzl.Entry;
 }
 
@@ -150,7 +149,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** Returns a list of names for a sentence, with at most MAX_NAMED_PARTS names. */
+/** Formats names as text for use in a sentence. Mentions at most MAX_NAMED_PARTS of them. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;

@@ -25,7 +25,7 @@ export interface QueueTarget {
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Monitor that detects silent connections to PostgreSQL. Default: none. */
+  /** Detects connections to PostgreSQL that no longer respond. Default: none. */
   readonly monitor?: ConnectionMonitor;
 }
 
@@ -71,8 +71,8 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     max: 2,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than an idle worker's poll interval, because BullMQ's functions are compiled once per
-    // connection.
+    // Longer than an idle worker's poll interval, so that connections stay open. Each new
+    // connection compiles BullMQ's functions again.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
   };
@@ -97,8 +97,8 @@ function onRedis(server: RedisServer): QueueBackend {
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script uses many keys of a queue. The text in braces keeps all keys of a queue on the same
-  // node of a cluster.
+  // A script uses many keys of a queue, which must be on the same node of a cluster. The text in
+  // braces determines the node.
   const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
@@ -124,9 +124,9 @@ function onRedis(server: RedisServer): QueueBackend {
 const pauseMs = 1_000;
 
 /**
- * Adapts BullMQ 6.7 on PostgreSQL so that it survives the loss of the database. Without this class,
- * a connection whose first connect failed would never connect again. A worker would retry
- * immediately, in microtasks that block the process.
+ * Adapts BullMQ 6.7 on PostgreSQL so that it survives the loss of the database. Otherwise, a
+ * connection whose first attempt failed would never connect again, and a worker would retry at
+ * once, in microtasks that block the process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
@@ -168,7 +168,7 @@ class ForgivingConnection extends PostgresConnection {
     monitor?.watchPool(pool);
   }
 
-  /** Returns the connection that listens. This connection is not part of the pool. */
+  /** The listening connection is not part of the pool. */
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });

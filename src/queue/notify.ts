@@ -17,7 +17,7 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** Time after which a call to the queue is given up. The reconciler will repeat the notice. */
+/** Time after which a call to the queue is abandoned. The reconciler repeats the notice. */
 const callTimeoutMs = 5_000;
 /** Time for which no further calls are made while a call hangs. */
 const askAgainMs = 30_000;
@@ -34,9 +34,9 @@ export interface QueueNotifier extends TaskQueue {
 }
 
 /**
- * Returns a notifier. The id of a job contains the task and its attempt, so two notices of the same
- * attempt add only one job. Jobs are removed when they end. The order of jobs does not matter,
- * because a worker runs the next task in the ledger (`findNextTasks`).
+ * The id of a job contains the task and its attempt, so two notices of the same attempt add only
+ * one job. Jobs are removed when they end. The order of jobs does not matter, because a worker runs
+ * the next task in the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const open = (name: string): Queue => {
@@ -90,7 +90,7 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // The payload contains only ids and a version, because a later release may read the job.
   const data = { v: 1, taskId, attempt };
-  // A job for work outside the queue only wakes a worker, so it may overtake other jobs.
+  // A job for a task that bypasses the queue only wakes a worker, so it may overtake other jobs.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
@@ -124,8 +124,8 @@ export interface Consumer {
 }
 
 /**
- * Runs the jobs of a queue, each by the handler with the job's name. Jobs are locked only briefly.
- * A lost job is replaced by another one, because the ledger decides whether work is due.
+ * Runs the jobs of a queue, each with the handler that has the job's name. Jobs are locked only
+ * briefly. A lost job is replaced, because the ledger decides whether work is due.
  */
 export function consume(
   backend: QueueBackend,
@@ -148,7 +148,7 @@ export function consume(
       // Maximum seconds to wait for a notice. A lost notice is repeated by the reconciler.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // Pause after a refused connection. BullMQ's default of 15 s is already the maximum time
+      // Pause after a refused connection. BullMQ's default of 15 s would use up the whole time
       // within which work must resume.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },

@@ -19,19 +19,16 @@ export interface OpenRedisOptions
     CommonRedisOptions,
     'lazyConnect' | 'enableOfflineQueue' | 'commandTimeout' | 'connectTimeout'
   > {
-  /** True to fail at the first error. Otherwise, the connection is retried forever. */
+  /** True to fail at the first error. Otherwise, connecting is retried forever. */
   readonly once?: boolean;
 }
 
 /**
- * If a command gets no response within this time, its connection counts as dead. Workers ask for
- * work at least every ten seconds.
+ * A connection counts as dead if a command gets no response within this time. Workers wait at most
+ * ten seconds for work.
  */
 const silenceMs = 30_000;
-/**
- * Maximum time for a sentinel to respond. If a sentinel's machine is unreachable, the next sentinel
- * is asked soon.
- */
+/** Maximum time for a sentinel to respond, after which the next sentinel is asked. */
 const sentinelTimeoutMs = 2_000;
 
 /**
@@ -90,8 +87,7 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Certificates contain host names. Therefore, names are not resolved here, but by each
-      // connection.
+      // Names are resolved by each connection, because certificates contain host names.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
@@ -160,7 +156,10 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   await redis.ping();
 }
 
-/** Returns why Redis does not respond, and the cure, worded as the predicate of a sentence. */
+/**
+ * Returns the reason why Redis does not respond, and the cure, worded as the predicate of a
+ * sentence.
+ */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

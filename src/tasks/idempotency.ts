@@ -14,8 +14,8 @@ export interface EarlierAnswer<JobId> {
 
 /**
  * Claims a key, and stores the `jobId` of the request if it has one. Call it in the request's
- * transaction. Returns the earlier response, or `null` for a new key. If the same key is used
- * concurrently, waits until the first request commits.
+ * transaction. Returns the earlier response, or `null` for a new key. If another request is using
+ * the key, waits until that request commits.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -57,8 +57,8 @@ export async function keepAnswer(
 }
 
 /**
- * Claims a key for an action on a job. Returns when an earlier request performed the action, or
- * `null`.
+ * Claims a key for an action on a job. Returns the time at which an earlier request performed the
+ * action, or `null`.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(

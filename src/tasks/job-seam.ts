@@ -51,5 +51,5 @@ interface TendContext {
   readonly config: Config;
 }
 
-/** Removes expired data. Returns how much was removed, under the names used by the API. */
+/** Removes expired data. Returns the number of removed items under each name that the API uses. */
 export type Tend = (context: TendContext) => Promise<Readonly<Record<string, number>>>;

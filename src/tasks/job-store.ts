@@ -12,7 +12,7 @@ import { countOf, type Database, literally, prepared, selectWhere } from '../pos
 const MAX_SHOWN_PARAMETERS = 100;
 
 /**
- * Condition for loads that have rejects not yet corrected by mends. loads_rejects_idx has the same
+ * Condition for loads with rejects that no mend has corrected. loads_rejects_idx has the same
  * condition.
  */
 const hasRefused = sql<boolean>`(
@@ -131,10 +131,7 @@ interface HistoryRow extends Omit<JobHistory, 'origin' | 'optionsCut' | 'phases'
   readonly times: readonly { readonly phase: string; readonly at: string | null }[];
 }
 
-/**
- * Returns the history of a job.
- * @throws InputError `not_found` if the job does not exist or belongs to another environment
- */
+/** @throws InputError `not_found` if the job does not exist or belongs to another environment */
 export async function readJobHistory(
   db: Database,
   environmentId: number,
@@ -144,8 +141,8 @@ export async function readJobHistory(
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
-  // The recorded end time is when the closing transaction started. Phases of that transaction get
-  // the same time.
+  // `ended_at` is the start of the transaction that ended the job. Later phases of that transaction
+  // get the same time.
   const last = endedAt?.getTime() ?? Number.POSITIVE_INFINITY;
   const reached = times.flatMap(({ phase, at }) =>
     at === null ? [] : [{ phase, at: new Date(Math.min(Date.parse(at), last)) }],
@@ -217,13 +214,13 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     where ${isJob}`;
 }
 
-/** Returns the options under the names with which a request gives them. */
+/** Returns the options under the names that requests use. */
 function named({ source, request, ...rest }: HistoryRow['options']): object {
   if (source !== undefined) return { ...rest, ...toGivenSource(source as SourceOptions) };
   return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };
 }
 
-/** Truncates the lists of options for display. */
+/** Shortens lists in the options for display. */
 export function showOptions(options: object): Pick<JobHistory, 'options' | 'optionsCut'> {
   const shown = shorten(options) as JobHistory['options'];
   return { options: shown, optionsCut: JSON.stringify(shown) !== JSON.stringify(options) };
@@ -237,7 +234,7 @@ function shorten(value: unknown): unknown {
 
 const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Time for which rows of killed workers are kept.
+  // Rows of killed workers are kept for an hour.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 

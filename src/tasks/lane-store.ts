@@ -9,7 +9,7 @@ import { insertTask } from './store.ts';
 // Lanes of jobs. A lane contains an environment's loads and deletions, which run one by one in the
 // order in which they were accepted.
 
-/** First key of the advisory lock. The second key is the environment. */
+/** First key of the advisory lock. The second key is the environment's id. */
 const laneLock = 0x4c414e45;
 
 /**
@@ -41,7 +41,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
-/** Lists environments in which jobs are waiting and no job is running. */
+/** Returns environments in which jobs are waiting and no job is running. */
 export function idleLanes(db: Database): Promise<number[]> {
   return columnOf<number>(prepared(db))`
     select environment_id as "environmentId"
@@ -52,8 +52,8 @@ export function idleLanes(db: Database): Promise<number[]> {
 }
 
 /**
- * Counts the unfinished jobs ahead of this one, up to MAX_COUNTED_AHEAD. Use it only for single
- * jobs and not for lists.
+ * Expression that counts the unfinished jobs ahead of a queued job, up to MAX_COUNTED_AHEAD. Use it
+ * only for single jobs and not for lists.
  */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
@@ -74,8 +74,8 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
 const rateSeconds = 30;
 
 /**
- * Lists lanes that have unfinished jobs. The lane that has been waiting longest is first. `running`
- * may be `null`.
+ * Returns lanes that have unfinished jobs. The lane whose oldest job has waited longest is first.
+ * `running` may be `null`.
  */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
@@ -135,8 +135,8 @@ export async function startDeletion(db: Database, deletionId: number) {
 }
 
 /**
- * Returns whether a deletion was accepted after the load. If so, the file of the load must not be
- * used again.
+ * Returns whether a deletion was accepted after the load. If so, the load's file must not be used
+ * again.
  */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`

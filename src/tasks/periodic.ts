@@ -9,7 +9,7 @@ export const dayMs = 24 * 60 * minuteMs;
 /** A number of failures that is never reached, because this work must never fail permanently. */
 const endless = 1_000_000;
 
-/** Properties of periodic work for which all workers share a single task. */
+/** Properties of periodic tasks. All workers share a single task of each kind. */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,

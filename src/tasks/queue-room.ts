@@ -4,9 +4,9 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * Refuses a request, before any other work, if the environment has too many unfinished jobs. A
- * repeated request is not refused, so it gets its earlier response. Concurrent requests may exceed
- * the limit by their number.
+ * Refuses a request if the environment has too many unfinished jobs. A repeated request is not
+ * refused, so it gets its earlier response. Concurrent requests may exceed the limit by their
+ * number.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

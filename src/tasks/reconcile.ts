@@ -19,8 +19,8 @@ const notifyAgainMs = 5_000;
 
 /**
  * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers and repeats
- * lost notices. Also calls `reconcile` for each kind of task. Several processes may call this at
- * the same time and repeatedly.
+ * lost notices. Also calls `reconcile` for each kind of task. Several processes may call this
+ * concurrently and repeatedly.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -86,9 +86,9 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a task in a separate worker process, and resolves when that process ends. A task that
- * repeatedly ends its worker would also end other work in that worker. Therefore, after losing
- * SUSPECT_LOSSES workers, the task runs alone, so any further loss must be the task's own fault.
+ * Runs a task in a separate worker process, and resolves when that process ends. A task that ends
+ * its worker also ends the other work in it. Therefore, a task that has lost SUSPECT_LOSSES workers
+ * runs alone. Any further loss must then be its own fault.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

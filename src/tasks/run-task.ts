@@ -9,8 +9,8 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * Signals to stop work. Long work stops when `stopping` is aborted, and other work when `deadline`
- * is aborted.
+ * Abort signals that stop work. `stopping` stops tasks whose kind stops at once. `deadline` stops
+ * all others.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -20,9 +20,7 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/**
- * Number of candidates to try, because several workers may be trying to claim the first candidates.
- */
+/** Several candidates are tried, because other workers may be claiming the first ones. */
 const candidates = 16;
 
 /** Runs the next task of these kinds, if one is due. */
@@ -126,8 +124,8 @@ async function giveBack<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // A new owner or a cancellation has ended our session. Other errors may occur after the commit
-    // that ended the task.
+    // After a transient error: a new owner or a cancellation ended our session. Other errors may
+    // have occurred after the commit that ended the task.
     return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
@@ -163,8 +161,8 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Throws the signal's reason if the deadline passes first. The work may then still be running, but
- * the fence prevents its commit.
+ * Waits for the work, but throws the signal's reason at the deadline. Work that is still running
+ * then cannot commit, because of the fence.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
@@ -180,9 +178,7 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/**
- * Maximum number of environments to remember. All other environments count as not served recently.
- */
+/** Environments beyond this number count as not served recently. */
 const maxRemembered = 1_000;
 
 /**

@@ -5,8 +5,8 @@ import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /**
- * Runs kinds of tasks that spend most of their time waiting. They bypass the queue, so that a
- * hanging task does not occupy the place of a chunk.
+ * Runs tasks that spend most of their time waiting. They bypass the queue, so that a hanging task
+ * does not take the place of a chunk.
  */
 export interface Runner {
   /** Called by the queue and the reconciler when work may be due. */
@@ -69,10 +69,7 @@ export interface OwnTasks {
   stop(graceMs: number): Promise<void>;
 }
 
-/**
- * Opens the tasks of this process. `inTurn` lists the kinds of tasks among which environments take
- * turns.
- */
+/** `inTurn` contains the kinds of tasks for which environments take turns. */
 export function openOwnTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -94,8 +91,7 @@ export function openOwnTasks<C extends TaskContext>(
   let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // Only one attempt at a time, so that each attempt sees the current number of places and the
-      // current turns.
+      // Only one attempt at a time, so that each sees the current free places and turns.
       if (attempt !== null || !places.areFree) return false;
       attempt = take(task, environmentId).finally(() => {
         attempt = null;
@@ -140,7 +136,7 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** Stops the tasks. `endSearch` resolves when no more tasks can start. */
+  /** `endSearch` resolves once no more tasks can start. */
   async stop(graceMs: number, endSearch: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');

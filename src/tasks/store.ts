@@ -24,8 +24,8 @@ export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
 /**
- * Condition that no worker owns the task and its pause is over. If the recorded start of the wait
- * is in the future, the clock was set back, and the task is due.
+ * Condition that no worker owns the task and its pause is over. A wait that begins in the future,
+ * because the clock was set back, also counts as over.
  */
 const isDue = sql<boolean>`(
   t.lease_until is null
@@ -246,8 +246,8 @@ export interface Setback {
 }
 
 /**
- * Releases the task. Returns the number of the task's errors, or `null` if the claim no longer owns
- * the task.
+ * Releases the task. Returns the task's error count, or `null` if the claim no longer owns the
+ * task.
  */
 export function releaseTask(
   db: Database,
@@ -285,7 +285,7 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
 
 export interface UnnotifiedTask extends DueTask {
   /**
-   * True if the notice is a repetition. No task of this kind and environment is running, so the
+   * True if the notice is repeated because no task of this kind and environment is running. The
    * worker that received the first notice may be dead.
    */
   readonly again: boolean;

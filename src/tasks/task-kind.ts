@@ -18,17 +18,14 @@ export interface TaskContext {
 /** Notifies workers. A lost notice only delays work, because the reconciler repeats the notice. */
 export interface TaskQueue {
   /**
-   * With `again`, a job whose worker seems dead is also repeated, but at most once in several
-   * seconds.
+   * With `again`, also adds a new job for a task whose worker seems dead, but at most once in
+   * several seconds.
    */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
-  /**
-   * Transient errors, such as a lost connection. Infinity means that they are retried forever
-   * without being counted.
-   */
+  /** Errors such as a lost connection. Infinity: they are retried forever and not counted. */
   readonly transient: number;
   /** Server timeouts. Repeating the same work will probably cause the same timeout. */
   readonly timeout: number;
@@ -42,7 +39,7 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Number of workers in a row that must vanish for the task to be blamed for the losses. */
+  /** Number of consecutive lost workers after which the task is blamed. */
   readonly maxLosses: number;
   /**
    * Maximum number of these tasks that a worker runs at a time, bypassing the queue. Default: a
@@ -54,7 +51,7 @@ export interface TaskKind<Context> {
   /** Maximum number of running tasks per group (`group_id`). Default: no limit. */
   readonly maxOfGroup?: number;
   /**
-   * Pause in milliseconds after an error. `failures` is the number of failures since the last
+   * Pause in milliseconds after an error. `failures` is the number of errors since the last
    * progress.
    */
   readonly pauseMs: (failures: number) => number;
@@ -69,15 +66,13 @@ export interface TaskKind<Context> {
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /**
-   * Repairs other work of this kind. Several processes may call it at the same time and repeatedly.
+   * Repairs what is not a task, such as idle lanes. Several processes may call it concurrently and
+   * repeatedly.
    */
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
-/**
- * Notifies the queue. If the queue is unavailable, that is ignored, because the reconciler repeats
- * the notice.
- */
+/** Notifies the queue. A failure is only logged, because the reconciler repeats the notice. */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
   tasks: readonly DueTask[],

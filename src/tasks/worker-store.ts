@@ -40,9 +40,9 @@ export function countLiveWorkers(db: Database): Promise<number> {
 }
 
 // A paused worker keeps its row locks, which block the next attempt. Therefore, transactions name
-// their session after the attempt, and the session is ended once its lease is lost. It could not
-// commit anyway. An export's session only reads, but its snapshot would delay vacuum. Sessions of
-// other databases are excluded, because tasks in those databases may have the same numbers.
+// their session after the attempt, and the session is ended once its lease is lost. The fence would
+// refuse its commit anyway. An export's session only reads, but its snapshot would delay vacuum.
+// Sessions of other databases are excluded, because their tasks may have the same numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -88,9 +88,9 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends sessions whose task does not exist or has no lease. Returns the number of ended sessions.
+ * Ends sessions of attempts that no longer own their task. Returns the number of ended sessions.
  * Transactions younger than this statement are not ended, because they may belong to newer
- * attempts. Takes no lock that the lost sessions could block.
+ * attempts. Waits for no lock that a lost session could hold.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -118,8 +118,8 @@ async function endSessions(db: Database, condition: ReturnType<typeof sql>): Pro
 }
 
 // Returns the end of a new lease by the database's clock. After a failover, the clock may be
-// behind, so existing leases may end far in the future. A lease that ends later than twice the
-// length of a lease counts as lapsed.
+// behind, so existing leases may end far in the future. A lease that ends more than two lease
+// lengths from now counts as lapsed.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
@@ -130,8 +130,8 @@ export const isLapsed = sql<boolean>`(
 )`;
 
 /**
- * Condition that the last notice is old. Also true if the notice is dated in the future, because
- * the clock was set back.
+ * Condition that the last notice is missing, old, or dated in the future because the clock was set
+ * back.
  */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
