@@ -1,6 +1,6 @@
 /*
- * Kinds of tasks for background jobs. Each kind defines how many errors it tolerates, how long it
- * pauses after an error, what happens after a final failure, and which function in src/ it calls.
+ * Kinds of background tasks. Each kind defines how many errors it tolerates, how long it pauses
+ * after an error, what happens after a final failure, and which function in src/ it calls.
  * `worker.ts` runs the tasks.
  */
 

@@ -26,8 +26,8 @@ const loadDefaults = {
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 
 /**
- * Processes one chunk of a running load. Starting a load creates its chunk tasks. The last chunk
- * creates the load's `finish` task.
+ * Processes one chunk. Starting a load creates its chunk tasks, and the last chunk creates the
+ * `finish` task.
  */
 export const chunkJob: TaskKind<LoadContext> = {
   ...loadDefaults,

@@ -19,10 +19,7 @@ const signOfLifeMs = 5_000;
  * job.
  */
 const runnerGraceMs = 5_000;
-/**
- * Share of SHUTDOWN_MS during which running chunks may finish. Chunks that take longer are
- * released.
- */
+/** Share of SHUTDOWN_MS during which running chunks may finish before they are released. */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {

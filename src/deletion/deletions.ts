@@ -112,7 +112,6 @@ function idsOf(entity: Entity) {
   });
 }
 
-/** Returns the schema properties of the options that apply to an entity. */
 function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
   const ofEntity = options.filter((option) => option.entity === entity);
   return Object.fromEntries(
@@ -217,7 +216,6 @@ function readObject(body: Buffer): Record<string, unknown> {
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-/** Converts an item's id to a string, and drops members that are `null`. */
 function plain(item: unknown): unknown {
   if (!isObject(item)) return digits(item);
   const members = Object.entries(item).filter(([, value]) => value !== null);

@@ -45,11 +45,11 @@ export interface DeletionOption {
   /** Name in the request body and in the job record. The command-line option is `--name`. */
   readonly name: string;
   readonly entity: Entity;
-  /** Description of the option in the schema of the request body. */
+  /** Description in the schema of the request body. */
   readonly request: string;
-  /** Description of the option in the schema of the job record. */
+  /** Description in the schema of the job record. */
   readonly record: string;
-  /** Description of the option in the command-line help. */
+  /** Description in the command-line help. */
   readonly flag: string;
   /** Words that end the confirmation question. */
   readonly question: string;
@@ -58,7 +58,6 @@ export interface DeletionOption {
 /** Options by name. The value of an option that was set is true. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
-/** An attempt to run a deletion. It cannot commit anything after losing its task. */
 export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };

@@ -33,7 +33,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Queues a deletion. Call it in the transaction that has locked the lane. */
+/** Must be called in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +46,7 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Begins an attempt. Call it in a transaction. */
+/** Must be called in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -182,7 +182,6 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
-/** Condition that a load was accepted before the deletion, and has ended or is held. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d

@@ -47,7 +47,6 @@ export interface LinkHolder {
   readonly id: string;
 }
 
-/** Returns the caller's key or, if the caller has none, the session. */
 export function linkHolder({ keyId, session }: Caller): LinkHolder {
   const hasKey = session === undefined || session.holder === 'key' || session.holder === 'static_key';
   return hasKey ? { kind: 'key', id: keyId } : { kind: 'session', id: session.sessionId };

@@ -86,7 +86,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/** Returns the condition that an event is exported. Users without a profile are in no segment. */
+/** Users without a profile are in no segment. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -132,7 +132,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** Returns the condition that a row belongs to the environment. `alias` is never user input. */
+/** `alias` is never user input. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }
@@ -161,17 +161,15 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
 }
 
 /**
- * Returns a condition for which PostgreSQL can use a hash table or an index. For `= any(…)`,
- * PostgreSQL would compare every row with every item.
+ * PostgreSQL can use a hash table or an index for this condition. For `= any(…)`, it would compare
+ * every row with every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/**
- * Returns the condition that excludes rows with these values. Rows whose column is null are kept.
- */
+/** Rows whose column is null are kept. */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -195,7 +193,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Excluded values: plain strings, and patterns in which `*` matches any characters. */
+/** In a pattern, `*` matches any characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];

@@ -128,7 +128,7 @@ async function writeFiles(
   }
 }
 
-/** Completes the export. The commit is synchronous, because the files are already on disk. */
+/** The commit is synchronous, because the files are already on disk. */
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
@@ -153,7 +153,6 @@ async function complete(
 
 const namedLoads = 10;
 
-/** Returns warnings about loads of which the snapshot may contain only a part. */
 function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   if (jobIds.length === 0) return [];
   const message = `${plural(jobIds.length, 'load')} had been accepted and had not ended, so that the files may hold part of what ${jobIds.length === 1 ? 'it changes' : 'they change'}; wait_for_loads=true waits`;

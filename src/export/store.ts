@@ -144,12 +144,12 @@ export async function completeExport(
     .execute();
 }
 
-/** Fails an export. Returns `null` if the export has ended. */
+/** Returns `null` if the export has ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Cancels an export. Returns `null` if the export is not in the environment or has ended. */
+/** Returns `null` if the export is not in the environment or has ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -157,7 +157,7 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Ends an export. Returns it together with its former task. */
+/** Returns the export together with its former task. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })

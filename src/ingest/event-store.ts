@@ -154,7 +154,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** Returns whether a user has a profile or an event. An event may arrive before the profile. */
+/** An event may arrive before the profile. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

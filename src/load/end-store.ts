@@ -34,7 +34,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load. Rows that it has already written remain. Returns `null` if the load has ended. */
+/** Rows already written remain. Returns `null` if the load has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -46,7 +46,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Cancels a load. Returns `null` if the load is not in the environment or has ended. */
+/** Returns `null` if the load is not in the environment or has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;

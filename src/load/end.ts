@@ -30,10 +30,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'acts' | 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/**
- * Fails a running load. Rows that it has already written remain. Does nothing if the load has
- * ended.
- */
+/** Rows already written remain. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);

@@ -68,7 +68,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Holds a load. Must be called in the transaction that ends the load's last task. */
+/** Must be called in the transaction that ends the load's last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })
@@ -81,7 +81,7 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
     .execute();
 }
 
-/** Queues a held load. Returns false if it is not held. Must be called under the lane's lock. */
+/** Returns false if the load is not held. Must be called under the lane's lock. */
 export async function releaseHeld(
   db: Database,
   environmentId: number,
@@ -97,7 +97,6 @@ export async function releaseHeld(
   return true;
 }
 
-/** Finds loads that have been held for more than `fileDays` days. */
 export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
   return columnOf<number>(db)`
     select load_id

@@ -150,10 +150,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
   });
 }
 
-/**
- * Reads a load. @throws InputError `not_found`, including when the job belongs to another
- * environment
- */
+/** @throws InputError `not_found`, including when the job belongs to another environment */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * Loads that repeat a file of events and therefore add nothing. An earlier load added the events,
- * no events of the environment have been removed since, and events keep their ids. Therefore, the
- * result is known from the ledger.
+ * Loads that repeat a file of events. If an earlier load added the events and no events of the
+ * environment have been removed since, the repeat adds nothing. Its result is then known from the
+ * ledger.
  */
 
 /** Number of removals of events, not of removed events, in the load's environment. */
@@ -14,9 +14,9 @@ export const eventRemovals = sql<number>`coalesce(
 )`;
 
 /**
- * Counts all records of such a file as unchanged, and all its chunks as done. Must be called in the
- * transaction that starts the load. A removal that is not committed yet takes effect after the
- * load.
+ * Counts all records of a repeated file as unchanged, and all its chunks as done. Must be called in
+ * the transaction that starts the load. A removal that has not yet been committed takes effect
+ * after the load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

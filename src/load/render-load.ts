@@ -10,7 +10,6 @@ import type { ListedReject } from './rejects/rejects.ts';
 
 /* Converts loads to records for the API, for events and for `--json`. */
 
-/** Renders the document of a load. */
 export function renderLoadRun(load: Load, { history, byCode }: LoadResult, baseUrl: string) {
   const { filename, fileSize: bytes, totalRows: rows, sha256, tally: counts } = load;
   return renderRun({

@@ -37,10 +37,10 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Corrects events that occur in several chunks, and the counts of these events. Equal events
- * without an id are added as often as they occur in the file. If events have the same id, the first
- * one in the file is stored. The transaction of each chunk deletes what was stored for the chunk's
- * replay, so an interrupted replay continues.
+ * Corrects events that occur in several chunks, and their counts. Equal events without an id are
+ * added as often as they occur in the file. If events have the same id, the first in the file is
+ * stored. Each chunk's transaction also deletes the data stored for its replay, so an interrupted
+ * replay resumes with the first chunk not yet replayed.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -165,8 +165,8 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // Only the first event with an id in this chunk counts. The chunk has already counted the other
-    // events as superseded.
+    // If events in this chunk share an id, only the first counts. The chunk has already counted the
+    // others as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);

@@ -165,8 +165,8 @@ export async function readBeginning(
 }
 
 /**
- * Deletes the last pass and begins `pass`. Returns the tasks with which to notify the queue. Must
- * be called in the transaction that ends the caller's task.
+ * Deletes the results of the last pass and begins `pass`. Returns the tasks with which to notify
+ * the queue. Must be called in the transaction that ends the caller's task.
  */
 export async function beginPass(
   db: Database,

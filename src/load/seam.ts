@@ -100,10 +100,7 @@ export interface OwnFile {
   readonly chunks: readonly ChunkRange[];
 }
 
-/**
- * Field that a capability adds to the job. If the value has a `summary`, that is a sentence for
- * people.
- */
+/** Field that a capability adds to the job. A `summary` in its value is a sentence for people. */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;

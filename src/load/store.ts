@@ -80,7 +80,7 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
   return selectWhere(db, 'loads', { environmentId, jobId });
 }
 
-/** Queues an accepted load last in its lane. Must be called in a transaction. */
+/** Must be called in a transaction. */
 export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
@@ -137,7 +137,7 @@ interface NewOwnLoad
   readonly limits: Limits<number>;
 }
 
-/** Queues a load that writes its file when it starts. Must be called in a transaction. */
+/** Must be called in a transaction. */
 export function insertOwnLoad(
   context: Pick<LoadContext, 'db' | 'records'>,
   load: NewOwnLoad,

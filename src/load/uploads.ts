@@ -32,11 +32,7 @@ export interface UploadDescription {
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
-/**
- * Stores a file.
- *
- * @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`, TransientError
- */
+/** @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`, TransientError */
 export async function keepUpload(
   context: Pick<LoadContext, 'pool' | 'db' | 'files'>,
   environmentId: number,

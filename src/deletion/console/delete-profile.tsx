@@ -58,7 +58,6 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
   );
 }
 
-/** Describes in a sentence what would be removed. */
 function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing is stored under this id.';
   const atLeast = of.is_complete ? '' : 'at least ';

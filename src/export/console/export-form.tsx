@@ -61,7 +61,6 @@ interface Filter {
   readonly control: (part: Part) => VNode;
 }
 
-/** Returns a filter whose value is a list of ids or names. */
 function listFilter(label: string, name: CoreField, placeholder: string): Filter {
   const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
   return { label, fields: [name], control };
@@ -85,7 +84,6 @@ const filters: readonly Filter[] = [
   listFilter('Leave out', 'exclusions', 'user:test-*, event:heartbeat'),
 ];
 
-/** Shows a line for each filter that has been added or has a value. */
 function Filters(part: Part): VNode {
   const [added, setAdded] = useState<readonly string[]>([]);
   const isShown = ({ label, fields }: Filter): boolean =>

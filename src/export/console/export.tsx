@@ -47,7 +47,6 @@ export function Export(): VNode {
 
 const shownExports = 3;
 
-/** Shows the latest exports, each with a button that repeats it, and a link to all exports. */
 function Earlier(): VNode | null {
   const list = useApiPage<JobListItem>(`/v1/background_jobs?type=export&limit=${shownExports}`);
   if (list.data === undefined || list.data.items.length === 0) return null;
@@ -70,7 +69,6 @@ const earlierColumns: readonly Column<JobListItem>[] = [
   ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
 ];
 
-/** Shows an export's request, with a button that repeats it. */
 function Again({ id }: { readonly id: string }): VNode | null {
   const { data } = useApi<ExportJobDetail>(jobPath(id));
   if (data === undefined) return null;

@@ -32,7 +32,6 @@ export function ExportAgain({ job, look }: AgainProps): VNode | null {
   );
 }
 
-/** Returns the number of rows that an export wrote, and its warnings. */
 export function exportFacts({ completed_rows: rows, warnings }: ExportJobDetail): readonly Fact[] {
   return [
     ['Rows', formatCount(rows)],

@@ -40,7 +40,6 @@ export type CoreField = (typeof coreFields)[number];
 export type ExportWish = Readonly<Record<CoreField, string> & Partial<Record<string, string>>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean | object>>;
 
-/** Splits a list of ids, addresses or terms at line breaks and commas. */
 export function listOf(text: string): readonly string[] {
   return text
     .split(/[\n,]/)

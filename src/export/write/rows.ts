@@ -101,7 +101,7 @@ export async function* rowBlocks<T>(
   }
 }
 
-/** Finds the line ends. JSON text contains no other line breaks. */
+/** JSON text contains no other line breaks. */
 function lineEnds(piece: Buffer): number[] {
   const ends: number[] = [];
   for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, at + 1)) ends.push(at + 1);

@@ -10,7 +10,7 @@ import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './row
 // in index order. Because COPY occupies the connection, profiles are first stored in a file and
 // then merged with the events.
 
-/** Returns the query for profiles. Returns `null` if the request does not include profiles. */
+/** Returns `null` if the request does not include profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));

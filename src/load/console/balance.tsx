@@ -26,7 +26,7 @@ interface BarProps {
   readonly total: number;
 }
 
-/** Draws the parts to scale. The rest of the bar represents records that have not been read yet. */
+/** The rest of the bar represents records that have not been read yet. */
 export function BalanceBar({ counts, total }: BarProps): VNode {
   const shown = partsOf(counts);
   const read = counts['read'] ?? 0;

@@ -15,7 +15,7 @@ interface CausesProps {
   readonly hrefOf: (id: string) => string;
 }
 
-/** Lists the causes of rejects with counts and examples. The most frequent cause comes first. */
+/** The most frequent cause comes first. */
 export function Causes({ job, title, aside, chosen = '', hrefOf }: CausesProps): VNode {
   const { count } = job.rejects;
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(

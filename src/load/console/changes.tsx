@@ -9,10 +9,6 @@ import { Badge, Loaded, Section, VisibleText } from '../../console/client/ui/pag
 import { Value } from '../../console/client/ui/properties.tsx';
 import type { Plan } from '../api.ts';
 
-/**
- * Shows the changes made by a planned or applied load: profiles, values by property, and rows
- * before and after.
- */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {
   const path = `${jobPath(jobId)}/plan`;
   const plan = useApi<Plan>(path);

@@ -11,7 +11,6 @@ declare module '../../console/client/lib/jobs.ts' {
   }
 }
 
-/** Returns facts about a load for its job page: how its file was read, and related loads. */
 export function loadFacts(job: LoadJob): readonly Fact[] {
   const { read_as: readAs, sources, duplicate_of: twin, held } = job;
   return [

@@ -158,7 +158,6 @@ function typed(text: string, original: string): string {
 
 const charactersPerLine = 90;
 
-/** Shows a JSON record, which is edited as text. */
 function Whole({ reject, edit, isSent, onChange }: Props): VNode {
   const text = typeof edit === 'string' ? edit : reject.raw;
   const lines = text.split('\n').length + Math.floor(text.length / charactersPerLine);

@@ -30,7 +30,7 @@ import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
-/** Shows a load's refused records. Corrected records are loaded as a new file. */
+/** Corrected records are loaded as a new file. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -72,10 +72,6 @@ function Records({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/**
- * Shows a link that downloads all refused records as a file, which can be corrected and loaded
- * again.
- */
 function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
   const format = ['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv') ? 'csv' : 'ndjson';
   const href = apiHref(withQuery(`${jobPath(job.job_id)}/rejects`, { format }));

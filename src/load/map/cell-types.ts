@@ -81,7 +81,7 @@ interface TypedCell {
   readonly text: string;
 }
 
-/** Reads a cell. If the cell is blank, it has no value. */
+/** A blank cell has no value. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
   const { kind: valueKind, code, what, read } = typed[type];
   const trimmed = text.trim();

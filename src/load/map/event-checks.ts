@@ -32,7 +32,6 @@ function shown(text: string): string {
   return text === '' ? 'empty' : shorten(text, 40);
 }
 
-/** Returns the reason why an event cannot have a name of this length, or `null`. */
 export function eventNameProblem(bytes: number): Reason | null {
   if (bytes === 0) {
     return { code: 'missing_event_name', message: 'event_name is missing', column: 'event_name' };

@@ -50,7 +50,6 @@ export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   return end - start <= MAX_ID_DIGITS;
 }
 
-/** Reads the time. Returns `null` if the record has no time. */
 export function readTime(cells: RecordCells, times: EventTimes): Instant | Reason | null {
   if (!cells.has(role.time)) return null;
   const timeKind = cells.own.kinds[cells.fields[role.time] ?? -1] ?? 0;

@@ -71,7 +71,7 @@ export class ProfileRow {
     return this.#rows.stage?.judgeCells(this.#entity, cells, this.#shape, null) ?? null;
   }
 
-  /** Checks the time of a record that states its kind. The time is not stored. */
+  /** The time of a record that states its kind is only checked, not stored. */
   #timeProblem(cells: RecordCells): Reason | null {
     if (this.#shape !== ofStatedProfile) return null;
     const time = readTime(cells, this.#rows.times);
