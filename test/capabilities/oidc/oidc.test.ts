@@ -49,6 +49,7 @@ const home = `${publicUrl}/console`;
 const problem = (code: keyof typeof problems) => `${home}#sign-in=${code}`;
 
 interface Session {
+  readonly session_id: string;
   readonly environment: string;
   readonly environments: readonly string[];
   readonly scopes: readonly string[];
@@ -231,6 +232,21 @@ test('a group that is removed at the provider loses its access within a minute, 
   ]);
   expect(await anna.signIn('anna')).toBe(home);
   expect((await anna.api<Session>('GET', '/v1/console/session')).body.environment).toBe('staging');
+});
+
+test('the session of a person who has left the provider ends within a minute, and the log says so', async () => {
+  const dora = visitor();
+  provider.groups.set('dora', ['data']);
+  await dora.signIn('dora');
+  const { session_id: id } = (await dora.api<Session>('GET', '/v1/console/session')).body;
+  provider.left.add('dora');
+  await age(2);
+  expect(await isSignedIn(dora)).toBe(false);
+  const { rows } = await t.system.pool.query(
+    `select actor_kind from audit_entries where action = 'session.ended' and thing = $1`,
+    [id],
+  );
+  expect(rows).toEqual([{ actor_kind: 'service' }]);
 });
 
 test('a changed list of access acts on sessions at once', async () => {

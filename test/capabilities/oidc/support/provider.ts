@@ -14,6 +14,8 @@ export interface TestProvider {
   readonly issuer: string;
   /** Groups by the name of the person. */
   readonly groups: Map<string, readonly string[]>;
+  /** Names of people who no longer have an account. */
+  readonly left: Set<string>;
   /** Changes the ID token of later sign-ins. `null` leaves them as they are. */
   forge: ((payload: Payload, header: Payload) => string) | null;
   /** True to refuse the client at the exchange of codes, with a challenge. */
@@ -46,6 +48,7 @@ export async function openProvider(publicUrl: string): Promise<TestProvider> {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const jwk = { ...privateKey.export({ format: 'jwk' }), kid: 'one', use: 'sig', alg: 'RS256' };
   const groups = new Map<string, readonly string[]>();
+  const left = new Set<string>();
   let handle: ReturnType<Provider['callback']> | null = null;
   const requests: string[] = [];
   const server = createServer((request, response) => {
@@ -75,15 +78,16 @@ export async function openProvider(publicUrl: string): Promise<TestProvider> {
     cookies: { keys: ['the-key-of-the-cookies'] },
     claims: { openid: ['sub', 'groups'] },
     pkce: { required: () => true },
-    findAccount: (_: unknown, sub: string) => ({
-      accountId: sub,
-      claims: async () => ({ sub, groups: groups.get(sub) ?? [] }),
-    }),
+    findAccount: (_: unknown, sub: string) =>
+      left.has(sub)
+        ? undefined
+        : { accountId: sub, claims: async () => ({ sub, groups: groups.get(sub) ?? [] }) },
   }).callback();
   const header = { alg: 'RS256', kid: 'one' };
   const provider: TestProvider = {
     issuer,
     groups,
+    left,
     forge: null,
     refusesClient: false,
     requests,
