@@ -33,7 +33,7 @@ export interface Capability {
   readonly secrets?: SecretSeam;
   readonly loads?: LoadSeam;
   readonly signIn?: SignInWay;
-  /** List of the definitions file. */
+  /** The list that this capability adds to the definitions file. */
   readonly definitions?: () => Promise<DefinitionList>;
   /** At most one capability has a rewriter, and at most one has calls. */
   readonly rewriter?: RewriteSeam;
@@ -52,7 +52,7 @@ export interface Capability {
   readonly preflight?: Preflight;
   /** The arguments are the options that loads and exports may have. */
   readonly routes?: (loads: OptionTable, exports: ExportOptions) => Promise<TaggedRoutes>;
-  /** Section of a file that declares an environment. */
+  /** The section that this capability adds to a file that declares an environment. */
   readonly declares?: () => Promise<DeclaredSection>;
   /**
    * Commands by the word after `sluice`. If the core has the word, its command gets a subcommand.

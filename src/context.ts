@@ -11,15 +11,15 @@ import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
- * A running system, the basis of HTTP, the CLI and the workers. Folders declare their additions
- * here (`declare module`), so that this file imports none of them.
+ * A running system, used by HTTP, the CLI and the workers. Other folders add members to it with
+ * `declare module`, so that this file does not import those folders.
  */
 export interface System {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
-  /** Prunings of capabilities. */
+  /** Functions of the capabilities that remove expired data. */
   readonly tends: readonly Tend[];
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
@@ -32,7 +32,7 @@ export interface System {
   readonly health: Health;
   readonly metrics: Metrics;
   /**
-   * Returns the queue's counts, for people only.
+   * Returns the queue's counts for display.
    * @throws the errors of the queue
    */
   readonly queueCounts: () => Promise<readonly QueueCounts[]>;

@@ -4,8 +4,8 @@ import { lastUndo } from '../undo/undo.ts';
 import type { Facts } from './outcome.ts';
 
 /**
- * SQL condition that the load has written. The counts of passes that only check are not writes, and
- * neither are those of an earlier pass that will start over.
+ * SQL condition that the load has written records. A dry run writes none. The counts of a load that
+ * will start over are those of an earlier pass.
  */
 const isWritten = sql<boolean>`(
   not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected

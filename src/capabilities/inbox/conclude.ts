@@ -23,9 +23,9 @@ const filesAtATime = 100;
 const writesAtATime = 4;
 
 /**
- * Moves files that were refused or whose load has ended to `done` or `failed`, and adds a receipt.
+ * Moves refused files, and files whose load has ended, to `done` or `failed`, each with a receipt.
  * The ledger records a file's destination before anything is written there, so an interrupted move
- * is repeated.
+ * can be repeated.
  */
 export async function concludeFiles(
   context: InboxContext,
@@ -75,8 +75,8 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The file that was moved is not the file of the load, because another file had just replaced
-    // that one. The new file must also be loaded, so it is moved back.
+    // Another file replaced the load's file just before the move. The new file must also be loaded,
+    // so it is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
@@ -145,7 +145,7 @@ async function renderReceipt(
   }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
   const ownLoad = file.isDuplicate ? null : load;
-  // The clock of the database may be ahead of this one.
+  // The database's clock may be ahead of this machine's clock.
   const writtenAt = new Date(Math.max(Date.now(), file.takenAt.getTime()));
   const end = { ...file, ...outcome, status: load?.status ?? 'failed', endedAt: writtenAt };
   const run =

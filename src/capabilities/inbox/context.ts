@@ -30,9 +30,8 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that opens the inbox and reads its id. The function creates the directory only
- * the first time. If the directory is missing later, it was removed or its mount was lost. Throws
- * file system errors.
+ * Returns a function that opens the inbox and reads its id. Only the first call creates the
+ * directory. A later call throws if the directory is missing, because its mount may have been lost.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -91,7 +90,7 @@ export const rejectsSuffix = '.rejects.csv';
 
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
-/** Prefix of the file that Excel creates next to a workbook that is open. */
+/** Prefix of the file that Excel creates next to an open workbook. */
 const ownerMark = '~$';
 const reservedNames: ReadonlySet<string> = new Set([
   mappingName,
@@ -109,8 +108,8 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length of a file's name in bytes. File systems allow 255 bytes, which leaves space for a
- * suffix such as that of a receipt.
+ * Maximum length of a name without its extension, in bytes. File systems allow 255 bytes for a name
+ * with all suffixes, such as that of a receipt.
  */
 const longestPlaced = 190;
 

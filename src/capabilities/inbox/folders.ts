@@ -90,8 +90,8 @@ function problemOf(stats: BigIntStats): string | null {
 }
 
 /**
- * Node decodes invalid UTF-8 in a name to this character. A file cannot be opened by a name that
- * contains it.
+ * Node replaces invalid UTF-8 in a name with this character. A name that contains the character
+ * does not open the file.
  */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
@@ -190,9 +190,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. If the file system does not support links, renames the file
- * instead. That may overwrite a file that has just appeared under the new name. If the process dies
- * after creating the link, the next attempt removes the old name.
+ * Moves a file, or throws EEXIST. If the file system does not support links, renames the file,
+ * which may overwrite a file that has just appeared under the new name. If the process dies after
+ * creating the link, the next attempt removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {

@@ -21,8 +21,8 @@ export interface InboxLook {
 }
 
 /**
- * Returns the state of an inbox, or `null` if no process has watched the inbox yet. `look` reads
- * its folder.
+ * Returns the state of an environment's folder, which `look` scans. `null` if no process has
+ * watched the inbox yet.
  */
 export async function inspectInbox(
   db: Database,

@@ -84,7 +84,7 @@ export async function readOpenInboxFiles(
 
 /**
  * Reserves a destination for a file that has none. Returns the file's destination, or `null` if
- * another file has reserved the given one.
+ * another file has reserved `placedAs`.
  */
 export async function reservePlace(
   db: Database,

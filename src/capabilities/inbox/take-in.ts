@@ -26,7 +26,8 @@ export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'
 
 /**
  * Stores a file and accepts its load. The file's row is committed in the same transaction. A file
- * that cannot be loaded gets a refused row. A missing or changing file is left for a later scan.
+ * that cannot be loaded gets a row with the reasons. A missing or changing file is left for a later
+ * scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(

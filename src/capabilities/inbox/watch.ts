@@ -285,8 +285,8 @@ class EnvironmentWatch {
   }
 
   /**
-   * Counts a failure of the file. Returns false after the last allowed attempt, so that the file no
-   * longer blocks later files.
+   * Counts a failed attempt to take in the file. Returns false after the last allowed attempt, so
+   * that the file no longer blocks later files.
    */
   #mayPass(file: ReadyFile): boolean {
     const place = placeOf(file);

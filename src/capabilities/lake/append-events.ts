@@ -17,10 +17,9 @@ import {
 } from './month-store.ts';
 
 /*
- * Appends new events to the lake in hot files, whose events are also in the database. Each month
- * has a cursor, which is a snapshot: the files contain the events visible to that snapshot
- * (`readMonth`). The cursor and the files are committed together, so no event is missing or
- * duplicated.
+ * Appends new events to the lake in hot files. Their events are also in the database. Each month
+ * has a cursor, which is a snapshot: the files contain the events visible to that snapshot. The
+ * cursor and the files are committed together, so no event is missing or duplicated.
  */
 
 /**
@@ -34,7 +33,7 @@ export async function tendLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** Appends new events. If LAKE_EVERY is unset, removes the hot files instead. Records problems. */
+/** Appends new events. If LAKE_EVERY is unset, removes the hot files instead. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -72,7 +71,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       if (state === null || state.isRetiring) return null;
       const { cursor, isDue, isStale } = state;
       if (cursor !== null && !isDue && !(await hasEvents(db, month, cursor))) return null;
-      // A month from which events were removed is rewritten completely. If such an event was
+      // A month from which events were removed is rewritten completely. If a removed event was
       // inserted again, an appended file would duplicate it.
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
@@ -88,8 +87,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
-  // If the month has changed in the meantime, nothing is committed. The next pruning removes the
-  // written files.
+  // If the month has changed in the meantime, nothing is committed. The next pruning tries again.
   await commitChanges(context, [{ ...unread, ...month, state, next: null, before: 'replaced', hot: [] }]);
 }
 

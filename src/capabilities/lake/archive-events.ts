@@ -41,9 +41,9 @@ export interface LakeChange extends LakeMonth {
 }
 
 /**
- * Writes the events of a retired table to the lake. The files are committed only if the table has
- * not changed. If hot files contain exactly these events, they become the archive. Otherwise, new
- * files replace the hot files.
+ * Writes the events of a retired table to the lake. Commits the files only if the table has not
+ * changed since it was read. If the hot files contain exactly these events, they become the
+ * archive. Otherwise, new files replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -108,8 +108,8 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
 }
 
 /**
- * Removes events that were received again after they had been archived. The lake already has these
- * events.
+ * Removes events that were received again after they had been archived, so that the lake does not
+ * contain them twice.
  */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
@@ -141,8 +141,7 @@ async function writeRetired(
   const content = await hashPlan(snapshot, retired);
   const next = isWhole ? null : { cursor: snapshot.cursor, isWhole: true };
   const change = { ...month, state, next, content, hot: [] };
-  // The hash of a month depends on the order of its events. Several hot files do not have that
-  // order.
+  // The hash of a month depends on the order of its events, which appended files do not preserve.
   if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))
     return { ...change, before: 'kept', cold: [] };
   const place = { ...month, retirementId };

@@ -70,7 +70,7 @@ function sized(bytes: Buffer): Buffer {
   return Buffer.concat([long(bytes.length), bytes]);
 }
 
-/** Encodes an integer by zigzag encoding, then in seven bits per byte. */
+/** Encodes an integer in zigzag form, with seven bits per byte. */
 function long(value: number): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value) < 0n ? ~(BigInt(value) << 1n) : BigInt(value) << 1n);

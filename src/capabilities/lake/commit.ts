@@ -97,7 +97,7 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** Returns true if a deletion or the sweep has removed the file before it could be committed. */
+/** Returns true if the error means that a deletion or the sweep removed an uncommitted file. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }

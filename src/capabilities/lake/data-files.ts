@@ -83,7 +83,7 @@ export async function writeData(
       onProgress: () => undefined,
     });
     if (written.some(({ rows }) => rows > 0)) return written;
-    // A plan without rows also creates a file, which is not needed.
+    // A plan without rows creates an empty file, which is not needed.
     await files.discard(context.log);
     for (const { ref } of written) await forgetFile(db, ref);
     return [];
@@ -136,14 +136,14 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 
 interface Rewritten {
   readonly file: WrittenFile | null;
-  /** Numbers of removed events by erased id. */
+  /** Number of changed or removed events, by erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Writes a copy of a file without the erased events. Returns `null` if the file contains none of
- * them. Copies row groups unchanged if they contain no erased ids and have the current property
- * columns. A failure leaves no new file behind.
+ * Writes a copy of a file without the erased ids. Returns `null` if the file contains none of them.
+ * Copies row groups unchanged if they contain none and have the current property columns. A failure
+ * leaves no new file behind.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

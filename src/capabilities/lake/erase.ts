@@ -18,8 +18,8 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Concurrent archiving may have moved events to new files. Therefore, abandons files that are
-    // being written, then searches all new files.
+    // Concurrent archiving may have moved events to new files. Therefore, this abandons files that
+    // are being written, then searches all new files.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);

@@ -124,7 +124,7 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the ids of the files that may contain one of the ids or have no filter. */
+/** Returns the ids of the files that may contain one of the hashed ids, or that have no filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
@@ -196,10 +196,7 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/**
- * Excludes metadata files of these kinds from the next commit. `month` is `null` except for
- * manifests.
- */
+/** Excludes metadata files from the next commit. `month` is `null` except for manifests. */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
@@ -277,7 +274,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns the time before which events may be only in the lake or are being moved there. */
+/** Returns the time before which events may be only in the lake, or may be moving there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

@@ -18,8 +18,8 @@ export interface ManifestEntry extends Manifest {
 }
 
 /**
- * Columns of the Parquet files. The id of a column is its position, counted from 1. Columns of
- * properties follow.
+ * Columns of the Parquet files, followed by the property columns. The id of a column is its
+ * position, counted from 1.
  */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
@@ -57,8 +57,8 @@ const schemaOf = (fields: TableFields) => ({
 });
 
 /**
- * Updates the fields to the definitions. A field keeps its id as long as it keeps its name and
- * type.
+ * Returns the fields for the definitions in `wanted`. A field keeps its id as long as it keeps its
+ * name and type.
  */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumn[]): TableFields {
   let last = Math.max(stored.last, columns.length);

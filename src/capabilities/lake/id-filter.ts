@@ -10,8 +10,8 @@ export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 /*
  * A Bloom filter of the ids in a data file, with which a deletion can skip most files
  * (`findHolders`). All bits of an id are in one block, so a test needs only one memory access. The
- * filter is halved as long as at most half of its bits are set. It has about 10 bits per id and 1 %
- * false positives.
+ * filter is halved until more than half of its bits would be set. It has about 10 bits per id and
+ * 1 % false positives.
  */
 
 const bitsPerId = 7;
@@ -79,8 +79,8 @@ function countBits(word: number): number {
 }
 
 /**
- * Returns where the bits that represent each id are in the filter. The block is `hash` modulo the
- * number of blocks. The bits are `first`, `first + step` …
+ * Returns the positions of each id's bits in a filter. The block is `hash` modulo the number of
+ * blocks. The bits in the block are `first`, `first + step` …
  */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {

@@ -5,16 +5,15 @@ import { removeDoomed } from '../../postgres/retirements.ts';
 
 /** Number of times that files may be appended to a month before the month is rewritten. */
 export const LAKE_APPENDS = 48;
-/**
- * Hours to wait before a month is rewritten: after events were removed from it, and after its end.
- */
+/** Minimum hours between two rewrites of a month from which events are removed. */
 const LAKE_REWRITE_HOURS = 24;
+/** Hours from the end of a month until it is rewritten. */
 export const LAKE_SETTLE_HOURS = 24;
 
 /*
  * Months of the lake whose events are still in `sluice.events`. A writer reads the month's row in
- * the same snapshot as the events. It commits by `settleMonth` or `releaseMonth`, which fail if the
- * revision has changed.
+ * the same snapshot as the events. It commits with `settleMonth` or `releaseMonth`, which return
+ * false if the revision has changed.
  */
 
 export interface LakeMonth {
@@ -70,8 +69,8 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
 }
 
 /**
- * Reads the state of a month. Its files are due to be rewritten when the month is over, when there
- * are many files, or some time after events were removed.
+ * Reads the state of a month. The month is due to be rewritten after LAKE_APPENDS appends, some
+ * time after its end, or if events were removed and the last rewrite is not recent.
  */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
@@ -137,7 +136,7 @@ export async function noteErased(
     where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 
-/** Returns true if the month has events that are not visible to the cursor's snapshot. */
+/** Returns true if the month has events that are not visible to the snapshot `since`. */
 export function hasEvents(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -170,7 +169,7 @@ export async function leaveHot(
 }
 
 /**
- * Returns the time of the first event, and the end of the last event's microsecond, in microseconds
+ * Returns the times of the first event and of one microsecond after the last event, in microseconds
  * since 1970.
  */
 export async function readSpan(

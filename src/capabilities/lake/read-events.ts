@@ -90,10 +90,7 @@ export class LakeGroup implements PackedGroup {
   }
 }
 
-/**
- * Yields the row groups. @throws LostLakeFile, including after the last group if the bytes have
- * changed
- */
+/** @throws LostLakeFile, including after the last group if the file's bytes have changed */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;
   const read = (start: number, end: number) => files.readRange(ref, start, end);

@@ -40,8 +40,8 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
 }
 
 /**
- * Returns the hash of all events in the files, which equals `hashPlan` for the same events. @throws
- * LostLakeFile
+ * Returns the hash of all events in the files, which equals `hashPlan` for the same events.
+ * @throws LostLakeFile
  */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
   const hash = createHash('sha256');

@@ -13,9 +13,7 @@ import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.t
 /** Maximum number of profiles that one transaction removes. */
 export const MIRROR_SLICE_PROFILES = 2_000;
 
-/**
- * Checks the options of a mirror before its load is accepted. @throws InputError `invalid_field`
- */
+/** @throws InputError `invalid_field` if the load cannot be a mirror */
 export async function requireMirrorFits(
   db: Database,
   { source, preset }: LoadOptions,
@@ -33,8 +31,8 @@ export async function requireMirrorFits(
 }
 
 /**
- * Decides what happens to the missing profiles. The decision is made only once, in a transaction
- * that also checks whether this attempt still owns the load.
+ * Decides what happens to the missing profiles. The decision is made only once. The caller's
+ * transaction also checks that this attempt still owns the load.
  */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
@@ -47,7 +45,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** Removes the listed profiles. May be called again after an interruption. */
+/** Removes the listed profiles. After an interruption, another call continues. */
 export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;

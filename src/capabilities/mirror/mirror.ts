@@ -1,8 +1,8 @@
 /*
  * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. `decide.ts` decides what to do with all missing profiles together and removes them in
- * slices. An undo restores them. A mirror never removes more profiles than allowed. It also never
- * removes profiles that were written after the file was received.
+ * file. `decide.ts` makes one decision for all missing profiles, and removes them in slices. An
+ * undo restores them. A mirror never removes more profiles than allowed, or profiles that were
+ * written after the file was received.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

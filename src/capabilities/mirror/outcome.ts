@@ -28,7 +28,7 @@ export const keptReasons = {
 export type KeptReason = keyof typeof keptReasons;
 
 export interface Mirrored {
-  /** Number of profiles of the entity that existed before the load. */
+  /** Number of users, or companies, before the load. */
   readonly profiles: number;
   /**
    * Number of profiles that are missing from the file and were not written after the file was

@@ -1,8 +1,7 @@
 /*
  * Finds the profiles missing from a load's file, by hashes of the file's keys (`load_chunk_keys`).
- * Profiles with equal hashes count as present. `load_missing` lists the missing keys, which are
- * removed in slices. Rejected alternative: a mark on each profile, which would rewrite all
- * profiles.
+ * A profile whose hash equals that of a key in the file counts as present. `load_missing` lists the
+ * missing keys. Rejected alternative: a mark on each profile, which would rewrite all profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -22,7 +21,7 @@ export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
 
-/** Facts that determine which profiles `p` a mirror may remove. */
+/** Facts that determine which profiles a mirror may remove. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
@@ -58,8 +57,8 @@ export async function readMirror(db: Database, loadId: number) {
 }
 
 /**
- * SQL for the time when a load's file was first received. If a load reuses the file of another
- * load, this is the time of the other load.
+ * SQL for the time when a load's file was first received. A load that reuses the file of another
+ * load has the time of that load.
  */
 const cameAt = sql`coalesce(
   (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
@@ -70,7 +69,7 @@ const isLogged = sql<boolean>`coalesce(
   false
 )`;
 
-/** Returns true if changes are logged. Without the log, a removal cannot be undone. */
+/** Without the log of changes, a removal cannot be undone. */
 export function keepsChanges(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
@@ -78,9 +77,9 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Condition that `p` was not written after the file was received. A write by a load that was
- * accepted before the file does not count. A write of a single record counts even if it changed
- * nothing. Such a write sets only `last_seen_at`.
+ * Condition that the profile `p` was not written after the file was received. A write by a load
+ * that was accepted before the file does not count. A write of a single record counts even if it
+ * changed nothing but `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -106,8 +105,8 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
 }
 
 /**
- * SQL that is true if a file received later has already been loaded. A load with the same time of
- * receipt is a load of this file.
+ * SQL that is true if the load of a later file left profiles unchanged. Loads do not write such
+ * profiles, so `isOlder` cannot tell which profiles are in the later file.
  */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
@@ -119,7 +118,7 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
 
 /**
  * Decides whether the missing profiles are removed, and if so, lists them. They are kept if `kept`
- * is a reason, if a later file was loaded, or if there are more of them than `limit`.
+ * is a reason, if `isOvertaken`, or if there are more of them than `limit`.
  */
 export async function listMissing(
   db: Database,
@@ -178,8 +177,8 @@ export async function listMissing(
 }
 
 /**
- * Removes up to `limit` listed profiles, in the order of their keys. Returns the number of
- * processed list entries.
+ * Processes the next `limit` listed profiles, in the order of their keys. Removes those that may
+ * still be removed. Returns the number of processed profiles.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
@@ -212,8 +211,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 }
 
 /**
- * Adds the missing profiles to a plan, after the rows of its chunks. Returns a query that selects
- * the added rows.
+ * Returns a statement that adds the missing profiles to a plan, after the rows of its chunks, and
+ * returns the added rows.
  */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
@@ -232,7 +231,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Deletes list entries for profiles that were not removed, such as the entries of a plan. */
+/** Deletes list entries that no slice has processed, such as those of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

@@ -1,8 +1,7 @@
 /*
  * Personal properties are dropped or hashed before their record is stored, so no table contains the
- * original value. `values.ts` changes values. The capability `rules` determines which properties
- * are personal. When a load with personal properties ends, its file is removed. The rejects of such
- * a load have no text.
+ * original value. The capability `rules` determines which properties are personal. When a load with
+ * personal properties ends, its file is removed. Its rejects are stored without their text.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
@@ -24,9 +23,7 @@ export const personal: Capability = {
   },
 };
 
-/**
- * Marks a load of which no text may be stored. Call it in the transaction that accepts the load.
- */
+/** Marks a load whose text must not be stored. Call it in the transaction that accepts the load. */
 export const keepNoText = addPersonalLoad;
 
 const noKey =
@@ -43,9 +40,9 @@ export function requireKeyFor(secret: string | null, actions: readonly PersonalA
 const KEY_BYTES = 32;
 
 /**
- * Returns an environment's personal values. Their key is derived for each environment, so a leak in
- * one environment reveals nothing about another. @throws TransientError if the actions need a key
- * and there is none
+ * Opens the `PersonalValues` of an environment. The key is derived for each environment, so a leak
+ * in one environment reveals nothing about another.
+ * @throws TransientError if the actions need a key and there is none
  */
 export async function openPersonal(
   { db, config: { personalKey } }: JudgeContext,
@@ -59,9 +56,9 @@ export async function openPersonal(
 }
 
 /**
- * Changes the personal properties of one entity. Without `values`, values are hidden. The action
- * for `address.street` applies to that member of `address` (an object, a list of objects or JSON
- * text) and to a property with that name.
+ * Drops or hashes the personal properties of one entity. The action for `address.street` applies to
+ * the member `street` of `address` (an object, a list of objects or JSON text) and to a property
+ * named `address.street`.
  */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
@@ -82,19 +79,18 @@ export class PersonalProperties {
     }
   }
 
-  /** True if no property is personal. */
   get isNone(): boolean {
     return this.#actions.size === 0;
   }
 
-  /** Returns true if the property or one of its members may be changed. */
+  /** Returns true if the property or one of its members is personal. */
   concerns(name: string): boolean {
     return this.containers.has(name) || this.#actionOf(name) !== undefined;
   }
 
   /**
-   * Returns the action for a property. If there is none, returns the action for an object that
-   * contains the property, according to the dotted name.
+   * Returns the action for a property. If there is none, returns the action for the closest object
+   * that contains the property, according to the dotted name.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
@@ -110,8 +106,8 @@ export class PersonalProperties {
   }
 
   /**
-   * Returns the value to store, or `undefined` if the property is dropped. Numbers may be marked
-   * (`ParsedJson`).
+   * Returns the value to store, or `undefined` if the property is dropped. Numbers may be marked as
+   * in `ParsedJson`.
    */
   change(name: string, value: unknown): unknown {
     const action = this.#actionOf(name);

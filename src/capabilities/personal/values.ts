@@ -8,12 +8,11 @@ const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
 /**
  * Drops or hashes values. A hash is not hashed again, because a record may be processed twice, for
- * example when its rejects are corrected.
+ * example when it is refused and then corrected.
  */
 export class PersonalValues {
   readonly #key: Buffer | null;
 
-  /** `key` is `null` in inspections, which hide values. */
   constructor(key: Buffer | null) {
     this.#key = key;
   }
@@ -42,7 +41,7 @@ export class PersonalValues {
   }
 }
 
-/** Values in inspections. They are hidden, because an inspection stores nothing. */
+/** Shows `(hash)` instead of a hash. Used where nothing is stored, or nothing is hashed. */
 export const hiddenValues = new PersonalValues(null);
 
 function textOf(value: unknown): string {

@@ -16,9 +16,9 @@ import {
 } from './record.ts';
 
 /**
- * Reads a line of Amplitude's event export. `event_type` is the name of the event. User properties
- * are either values at the time of the event, or operations. `$identify` and `$groupidentify`
- * become profiles.
+ * Reads a record in the format of Amplitude's event export. `event_type` is the name of the event.
+ * User properties are values at the time of the event, or operations such as `$set`. `$identify`
+ * and `$groupidentify` become profiles.
  */
 export function readAmplitude(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event_type: name, group_type, group_value } = line;
@@ -55,7 +55,7 @@ function readEvent(line: JsonObject): JsonObject {
   };
 }
 
-/** Returns the properties of the company in `{kind: {id: {…}}}`, or `null`. */
+/** Returns the company's properties from `{kind: {id: properties}}`, or `null`. */
 function groupProperties(line: JsonObject, company: Company | null): JsonObject | null {
   if (company === null) return null;
   const [kind, id] = company;

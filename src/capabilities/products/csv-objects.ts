@@ -52,11 +52,11 @@ export class CsvObjects {
   }
 }
 
-/** Columns of flattened JSON, whose names consist of an object and a member. */
+/** Names of columns with flattened JSON: an object, a dot, and a member. */
 const flattened =
   /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
 
-/** Returns the object to which a column belongs, and the name of the member. */
+/** Returns the object to which a column belongs ('' for none), and the name of the member. */
 function pathOf(column: string): readonly [within: string, name: string] {
   const [, within = '', name = column] = flattened.exec(column) ?? [];
   return [within, name];

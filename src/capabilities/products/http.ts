@@ -8,6 +8,7 @@ import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts'
 
 /**
  * Method and path of a route, its product, and the members that the path implies for each record.
+ * If there are two products, bodies with `events` are of the second one.
  */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
@@ -16,8 +17,9 @@ type ProductRoute = readonly [
 ];
 
 /**
- * Types of Segment's calls, by the last part of the path. The browser SDK uses a single letter.
- * `segmentCalls` in `take-calls.ts` handles `/v1/identify`, `/v1/track` and `/v1/batch`.
+ * Types of Segment calls, by the last part of the path. `null`: each record specifies its type. The
+ * browser SDK sends a single letter. `segmentCalls` in `take-calls.ts` handles `/v1/identify`,
+ * `/v1/track` and `/v1/batch`.
  */
 const callTypes: Readonly<Record<string, string | null>> = {
   page: 'page',
@@ -72,8 +74,8 @@ const ofRecords = [
 ];
 
 /**
- * `example` is the product of the example record. `strict` is the product that determines whether
- * the route documents refusals.
+ * `example` is the product of the example record. The route documents refusals if the SDK of the
+ * product `strict` is strict.
  */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };
@@ -112,8 +114,8 @@ function capitalised(_: string, first: string, rest: string): string {
 }
 
 /**
- * Settings that Segment's browser SDK reads first. Afterwards, it sends only to the address in
- * these settings.
+ * Settings that Segment's browser SDK reads first. The SDK sends all calls to the address in these
+ * settings.
  */
 const segmentSettings = directRoute(
   {

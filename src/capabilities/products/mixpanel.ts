@@ -16,7 +16,7 @@ import {
 /**
  * Reads an event from Mixpanel's raw export, a profile from its engage export (`$distinct_id`, or
  * `$group_key` and `$group_id`), or a profile update from an SDK. In a CSV file, properties are
- * columns. The first value of the group key is the company.
+ * columns. If the company property is a list, its first value is the company.
  */
 export function readMixpanel(record: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, properties, ...others } = record;
@@ -40,8 +40,7 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
 }
 
 /**
- * Separates the company from the properties. If the properties list several companies, also keeps
- * the list as a property.
+ * Separates the company from the properties. A list of several companies also remains a property.
  */
 function withoutCompany(properties: JsonObject, { companyFrom }: ProductContext) {
   const { [companyFrom ?? 'company_id']: company, ...metadata } = properties;

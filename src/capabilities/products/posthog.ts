@@ -17,7 +17,7 @@ import {
 } from './record.ts';
 
 /**
- * Reads an event from PostHog's exports and SDKs, or a person from its model `persons` or its API.
+ * Reads an event from PostHog's exports or SDKs, or a person from its `persons` model or its API.
  * `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups` contains the
  * company. `$identify`, `$set` and `$groupidentify` become profiles.
  */

@@ -11,10 +11,7 @@ import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
-/**
- * Difference between two clocks up to which it is ignored, because the request may have taken that
- * long.
- */
+/** A smaller difference between two clocks is ignored. It may be the duration of the request. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
 export interface CallContext {
@@ -27,14 +24,11 @@ export interface CallContext {
   readonly token?: string | null;
 }
 
-/**
- * @throws InputError `unknown_event_type`, `unsupported_kind`. Errors from our own readers are also
- * thrown.
- */
+/** @throws InputError `unknown_event_type`, `unsupported_kind`, and the errors of `readOurs` */
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // The clock of a page may be wrong, so the page's SDK sends how long the event has waited.
+    // A browser's clock may be wrong, so its SDK sends how long the event has waited.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -127,9 +121,7 @@ function instantOf(value: unknown): Instant | null {
 
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
-/**
- * Returns true for a Segment call. Our own records always have `user_id`, and never only `userId`.
- */
+/** Returns true for a Segment call. Our own records have `user_id` instead of `userId`. */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;
   if (user_id !== undefined) return false;

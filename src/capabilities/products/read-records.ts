@@ -23,10 +23,7 @@ const jsonTexts: readonly string[] = [
   ...['traits', 'context', 'metadata'],
 ];
 
-/**
- * Reads a record of a product. `marked` in the result means that numbers may be marked
- * (`ParsedJson`).
- */
+/** Reads a record of a product. `marked`: the numbers may be marked as in `ParsedJson`. */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },
@@ -38,7 +35,7 @@ export function readRecords(
 
 const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
-/** Returns the user of an unreadable record, or `null`. */
+/** Returns the user id of a record that cannot be converted, or `null`. */
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;

@@ -3,8 +3,8 @@ import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
  * Groups of names by product. A record belongs to a product if it has at least one name from each
- * group. The first matching product is used, because the properties of an event may have names from
- * another product.
+ * group. The first matching product is used: the properties of its events may have names of a later
+ * product.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],

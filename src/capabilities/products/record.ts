@@ -59,13 +59,13 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the members of an object. Returns any other value as a member with this name. */
+/** Returns the members of an object. Any other value becomes a member named `name`. */
 export function membersOf(value: unknown, name: string): JsonObject {
   if (value === undefined || value === null) return {};
   return isObject(value) ? value : { [name]: value };
 }
 
-/** Removes empty members, because the records of exports have all columns. */
+/** Removes empty members, because exported records have every column. */
 export function filled(members: JsonObject): JsonObject {
   const isFilled = (value: unknown): boolean =>
     value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
@@ -90,8 +90,8 @@ export function companyOf(groups: unknown, { companyFrom }: ProductContext): Com
 }
 
 /**
- * Returns an id, or the first id of a list. `undefined` if the id is empty, because events need no
- * company.
+ * Returns an id, or the first id of a list. `undefined` if the id is empty, because an event does
+ * not need a company.
  */
 export function companyId(value: unknown): unknown {
   return firstId(Array.isArray(value) ? value[0] : value);

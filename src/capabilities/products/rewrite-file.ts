@@ -139,10 +139,7 @@ class Rewriter {
   }
 }
 
-/**
- * Returns true for a corrected record. Such a record was refused after it had been rewritten, so it
- * already has our format.
- */
+/** Returns true if the record was rewritten, then refused, and is now loaded again, corrected. */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

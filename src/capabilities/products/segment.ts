@@ -3,9 +3,9 @@ import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, objectOf } from './record.ts';
 
 /**
- * Reads a call in the format of Segment's sources and archives. An identify or group call becomes
- * its traits. The fields of an event become metadata, except Segment's own fields. For anonymous
- * users, RudderStack sends an empty `userId`. RudderStack sends the traits of an identify call in
+ * Reads a call in the format of Segment's sources and archives. An identify or group call becomes a
+ * profile with its traits. The fields of an event become metadata, except Segment's own fields.
+ * RudderStack sends an empty `userId` for anonymous users, and the traits of an identify call in
  * `context`.
  */
 export function readSegment(call: JsonObject): OurRecords | Reason {

@@ -23,7 +23,7 @@ export type Members = Readonly<Record<string, unknown>>;
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
 interface Sdk {
-  /** Member of the body that contains the time of sending, by the sender's clock. */
+  /** Member of the body with the time when the request was sent, by the sender's clock. */
   readonly sentAt: string;
   /**
    * True if a single refused record fails the request. Otherwise, a request fails only if all of
@@ -31,13 +31,13 @@ interface Sdk {
    */
   readonly isStrict: boolean;
   /**
-   * True if a request is stored either completely or not at all, because the SDK would send all of
-   * its records again.
+   * True if a request is stored either completely or not at all, because the SDK resends all of its
+   * records after a refusal.
    */
   readonly isWhole: boolean;
   /**
-   * Returns the body of the response. For a strict product, a refusal contains this body along with
-   * the errors.
+   * Returns the body of the response. If `isStrict`, a refusal contains this body along with the
+   * errors.
    */
   readonly answer: (request: FastifyRequest, sent: Sent, result: BatchAnswer) => string | object;
 }
@@ -45,7 +45,7 @@ interface Sdk {
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body of the request, or its only record. Arrays in it are left empty. */
+  /** The body without the content of its first array. `{}` for an array or NDJSON. */
   readonly envelope: Members;
   readonly key: string;
 }
@@ -94,7 +94,6 @@ export const sdks: Readonly<Record<SdkProduct, Sdk>> = {
   amplitude: { sentAt: 'client_upload_time', isStrict: true, isWhole: true, answer: answerAmplitude },
 };
 
-/** Returns the context of a call. `sentAt` is by the sender's clock. */
 function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
   const receivedAt = Date.now() - (performance.now() - request.startedAt);
   return { environmentId: environmentId(request), receivedAt, sentAt };
@@ -136,8 +135,8 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A beacon sent by a page cannot have a header for its key. Therefore, this route also accepts
-  // our own records.
+  // A browser's beacon cannot send its key in a header. This route accepts the key in the body, so
+  // it also accepts our own records.
   const isMixed = product === 'segment' && !('type' in adds);
   const result = await takeItems(system, request, {
     reply,
@@ -191,10 +190,7 @@ function formField(form: string, names: string): string | null {
   }
 }
 
-/**
- * Decodes JSON, or JSON in base64. A form may have turned each + in base64 into a blank, which is
- * reversed here.
- */
+/** Decodes JSON, or base64 in which the decoding of a form may have turned each + into a space. */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
 }

@@ -33,7 +33,7 @@ export async function checkRules(db: Database, environmentId: number, document: 
         stage.findings.add(findings);
       }
     }
-    // Counts profiles that share the value of a unique property, which loads do not check.
+    // Counts profiles that have the same value of a unique property. Loads do not check this.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
       if (unique !== true || entity === 'events') continue;
       const records = await countRepeated(db, environmentId, entity, property);

@@ -14,7 +14,7 @@ import { RuledProperty } from './property.ts';
 
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
-/** Compiles the rules. Without `personal`, personal values are hidden. */
+/** Without `personal`, hashes are replaced with `(hash)`. */
 export function compileRules(document: RulesDocument, personal?: PersonalValues): Stages {
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
@@ -24,10 +24,10 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects in events in which SDKs send the properties of users. */
+/** Objects of an event in which SDKs send the user's properties. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** Returns the rules for events, extended by the personal properties of users in these objects. */
+/** Returns the rules for events, plus those for users' personal properties in `traitsOfEvents`. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
@@ -80,9 +80,7 @@ export class EntityStage {
     return this.#properties.get(name);
   }
 
-  /**
-   * Returns true if a property that the rules do not list needs no check. `name` is a byte string.
-   */
+  /** Returns true if an unlisted property needs no check. `name` is a byte string. */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -109,7 +107,7 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // A changed value is not judged, because the rules have already judged the original value.
+    // A hash is not judged, because the rules have already judged the original value.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -119,7 +117,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Returns the properties of a decoded record that will be stored. */
+  /** Judges the properties of a decoded record. Returns the properties to store. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {
@@ -134,7 +132,7 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** Checks required properties, except those of an implied record, such as a user's company. */
+  /** Checks required properties. `isBeside`: an implied record, which may lack them. */
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {

@@ -31,7 +31,7 @@ export interface EntityRules {
   readonly unknown?: 'allow' | Remedy;
   /** Allowed names of events. */
   readonly names?: readonly string[];
-  /** Remedy for an event with another name. Default: `refuse`. */
+  /** Remedy for an event whose name is not in `names`. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';
 }
 

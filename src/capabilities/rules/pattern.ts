@@ -5,18 +5,13 @@
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Maximum number of steps in a compiled pattern, after counted repetitions have been expanded. */
+/** Maximum number of steps of a pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/**
- * Maximum product of a pattern's steps and the characters of its text. The worst case takes about
- * 25 ms.
- */
+/** Maximum of a pattern's steps times the length of the text. The worst case takes about 25 ms. */
 const MAX_PATTERN_WORK = 1_000_000;
-/**
- * Maximum number of compiled patterns per process, and the memory that a pattern may use for its
- * steps.
- */
+/** Maximum number of compiled patterns per process. */
 const MAX_PATTERNS = 32;
+/** Maximum memory for the steps of one pattern. */
 const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
@@ -41,10 +36,7 @@ function sizeOf(text: string): number {
 const patterns = new Map<string, Pattern>();
 
 export class Pattern {
-  /**
-   * Returns the shared instance of a pattern, which caches its steps because each chunk needs them
-   * again.
-   */
+  /** Returns the shared instance of a pattern, because each chunk needs the same patterns. */
   static of(text: string): Pattern {
     const existing = patterns.get(text);
     if (existing !== undefined) return existing;

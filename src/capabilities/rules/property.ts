@@ -23,7 +23,7 @@ export class RuledProperty {
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies of values in the rule, which are faster to read because the objects of documents have
+   * Copies of values in `rule`. Reading them is faster, because the engine sees `rule` objects of
    * many shapes.
    */
   readonly #isDate: boolean;

@@ -5,7 +5,7 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** Items of the section are the properties, and the other rules of each entity. */
+/** The items of the section are the properties, and the other rules of each entity. */
 export const rulesSection = defineSection({
   name: 'rules',
   open: async ({ config }) => ({
@@ -35,7 +35,7 @@ export const rulesSection = defineSection({
   }),
 });
 
-/** Returns `stored`, with its properties and other rules replaced by those of `declared`. */
+/** Returns `stored` with the properties and other rules of `declared` added or replaced. */
 function merge(stored: RulesDocument, declared: RulesDocument): RulesDocument {
   const entries = propertyEntities.flatMap((entity) => {
     const [before, after] = [stored[entity], declared[entity]];

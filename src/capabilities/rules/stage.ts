@@ -5,10 +5,7 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/**
- * Opens a stage. Without `personal`, it hides personal values and adds up the findings of all
- * chunks.
- */
+/** Without `personal`, the stage hides hashes and adds up the findings of all chunks. */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();

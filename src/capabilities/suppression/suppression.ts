@@ -1,8 +1,7 @@
 /*
- * Suppression refuses all later records of deleted users. A deletion with `suppress` stores a keyed
- * hash of each id. All later records of these users are refused until the suppression is lifted.
- * The text of refused records is not stored. The ids cannot be listed. No record written
- * concurrently with the deletion remains.
+ * Suppression refuses all later records of deleted users until it is lifted. A deletion with
+ * `suppress` stores a keyed hash of each id, so the ids cannot be listed. The text of refused
+ * records is not stored. The deletion also removes records that are written while it runs.
  */
 
 import { inputError } from '../../base/errors.ts';
@@ -44,8 +43,8 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Writers that do not know of the suppression end before the deletion removes the records
-      // that they wrote. Later writers refuse the users.
+      // Waits for writers that do not know the suppression, so that the deletion also removes their
+      // records. Later writers refuse the users.
       await writersKnow(db, signal);
     },
   },

@@ -7,7 +7,7 @@ import { readDefinitionText } from '../../lookups/definitions.ts';
 import { compileSegment } from '../../lookups/segments/compile-segment.ts';
 import { readSegment } from '../../lookups/segments/read-segment.ts';
 
-/** Maximum size of a condition as JSON. The ledger and the manifest have it. */
+/** Maximum size of a condition as JSON. The ledger and the manifest store the condition. */
 export const MAX_WHERE_BYTES = 64 * 1024;
 
 export const whereOption: ExportOption<object> = {
@@ -62,7 +62,7 @@ function parseText(text: string, problems: Problem[]): object | null {
   return reading.value as object | null;
 }
 
-/** Names the place in a message about a file, such as `all[0] must …`, as one in the field. */
+/** Rewrites a message about a file, such as `all[0] must …`, as one about the field `where`. */
 function ofCondition(message: string): string {
   if (message.startsWith('the file ')) return message.replace('the file', 'where');
   return message.startsWith('[') ? `where${message}` : `where.${message}`;
