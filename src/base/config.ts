@@ -114,7 +114,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * Number of database connections of a worker in addition to those for chunks: for leases and
+ * Number of database connections that a worker needs besides those for chunks: for leases and
  * capabilities.
  */
 const besideChunks = 4;

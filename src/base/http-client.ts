@@ -10,9 +10,9 @@ import ipaddr from 'ipaddr.js';
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * The only HTTP client for servers that a user or operator names. It opens one connection per
- * request, without a proxy, and only to allowed addresses (`guardedLookup`). It does not follow
- * redirects or decompress bodies. The caller limits the size and duration of the body.
+ * Request of the only HTTP client for servers that a user or operator names. The client opens one
+ * connection per request, without a proxy, and only to allowed addresses (`guardedLookup`). It does
+ * not follow redirects or decompress bodies. The caller limits the size and duration of the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';

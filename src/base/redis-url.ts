@@ -40,10 +40,7 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/**
- * Parses REDIS_URL.
- * @throws ConfigError whose message omits the URL, because the URL may contain a password.
- */
+/** @throws ConfigError whose message omits the URL, because the URL may contain a password */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {

@@ -188,7 +188,7 @@ export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: strin
 
 const hidden = '***';
 
-/** Hides passwords up to the last `@`, because a password may contain an unescaped one. */
+/** Hides passwords up to the last `@`, because a password may contain an unescaped `@`. */
 function hidePasswords(value: string): string {
   return value
     .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)

@@ -44,10 +44,7 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/**
- * Parses STORAGE_URL.
- * @throws ConfigError whose message omits the URL, because the URL may contain a password.
- */
+/** @throws ConfigError whose message omits the URL, because the URL may contain a password */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };

@@ -1,4 +1,4 @@
-// Validates requests by the TypeBox schemas that document them. The schemas also contain the
+// Validates requests against the TypeBox schemas that document them. The schemas also contain the
 // wording of refusals (`worded`), so one function turns all errors into problems. TypeBox's
 // compiler replaces Fastify's ajv: it compiles a body's schema in 3 ms instead of 34 ms and checks
 // a value in 0.1 µs instead of 0.2 µs. TypeBox errors name their schema, and creating them takes
@@ -131,8 +131,8 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 
 /**
  * Reduces the errors of unions, because a value that fits no variant has errors from each variant.
- * Keeps the errors from the variant whose type the value has. If there is no such variant, keeps
- * only the error of the union itself, which is the last one.
+ * Keeps the errors from the variant whose type matches the value. If there is no such variant,
+ * keeps only the error of the union itself, which is the last one.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const selection: SchemaError[] = [];
@@ -230,12 +230,12 @@ export function follow(value: unknown, keys: readonly (string | number)[]): unkn
 
 const utf8 = new TextEncoder();
 
-/** Returns why a string cannot be an id, or `null` if it can be one. */
+/** Returns the reason why a string cannot be an id, or `null`. */
 export function idProblem(id: string): string | null {
   return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
 }
 
-/** Returns why a string cannot be compared with ids, keys or patterns. `null` if it can. */
+/** Returns the reason why a string cannot be compared with ids, keys or patterns, or `null`. */
 export function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
   if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;

@@ -3,9 +3,9 @@ import type { Config } from '../base/config.ts';
 import { type Act, type Actor, type RefusedAttempt, serviceActor } from '../domain/act.ts';
 import type { Database } from './database.ts';
 
-// Acts are what persons and programs decide: keys, settings, jobs, downloads. Single records are
-// not acts. The code that writes an act reports it in the same transaction, and capabilities
-// listen. Without a listener, a report costs no statement.
+// An act is something that a person or program decides to do with keys, settings, jobs or
+// downloads. Single records are not acts. The code that performs an act reports it in the same
+// transaction, and capabilities listen. Without a listener, a report costs no statement.
 
 export interface ActListener {
   /** Runs in the transaction of the act. If it throws, the act is rolled back. */
@@ -25,7 +25,7 @@ export interface ActSystem {
   readonly config: Config;
 }
 
-/** Starts to listen to the acts of a system. Returns `null` if it is switched off. */
+/** Starts to listen to the acts of a system. Returns `null` if listening is switched off. */
 export type ActSeam = (system: ActSystem) => ActListener | null;
 
 declare module '../context.ts' {
@@ -48,7 +48,10 @@ export class Acts {
     return this.#listeners.length > 0;
   }
 
-  /** Returns the reports of another actor. Keeps the session and address unless they are given. */
+  /**
+   * Returns the same listeners for another actor. Keeps the session and address unless `actor` has
+   * its own.
+   */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }
@@ -72,14 +75,14 @@ export interface ActContext {
   readonly acts: Acts;
 }
 
-/** Returns the same context, whose acts are those of `actor`. */
+/** Returns the context with `actor` as the actor of its acts. */
 export function actingAs<C extends Pick<ActContext, 'acts'>>(context: C, actor: Actor): C {
   return context.acts.isHeard ? { ...context, acts: context.acts.as(actor) } : context;
 }
 
 /**
  * Does an act and reports it in one transaction. `describe` returns `null` if nothing was changed.
- * Without a listener, `work` has no transaction of its own.
+ * Without a listener, `work` does not get a separate transaction.
  */
 export function act<T>(
   { db, acts }: ActContext,

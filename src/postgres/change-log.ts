@@ -13,8 +13,8 @@ export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. If the positions of a server are lower than those in its data, raises
- * them above those.
+ * Adds missing partitions. Raises the server's positions if they are lower than those in its data,
+ * as after a copy from another server.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -52,8 +52,8 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
 }
 
 /**
- * Returns why an export cannot continue, or `null`. `expired` means that the cursor is from another
- * database, or that the log no longer contains all removals after the cursor.
+ * Returns the reason why an export cannot continue, or `null`. `expired` means that the cursor is
+ * from another database, or that the log no longer contains all removals after the cursor.
  */
 export async function findCursorProblem(
   db: Database,

@@ -84,10 +84,7 @@ export interface Compilable {
   toOperationNode(): RootOperationNode;
 }
 
-/**
- * Returns the text and parameters of a query.
- * @throws Fault if a parameter is not text
- */
+/** @throws Fault if a parameter is not text */
 export function compileForCopy(query: Compilable): CopySelect {
   const compiled = new SettingsCompiler().compileQuery(query.toOperationNode(), createQueryId());
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };

@@ -125,10 +125,7 @@ export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
 }
 
-/**
- * Returns the first row.
- * @throws Fault if there is no row
- */
+/** @throws Fault if there is no row */
 export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
   return async (...statement) => {
     const [row] = await rowsOf<Row>(db)(...statement);

@@ -13,7 +13,7 @@ export interface RefusalSeam {
   /** Returns the error for a single record. */
   error(): InputError;
   /**
-   * Returns SQL that checks a user id and fails by `constraint` if the user is refused. Both
+   * Returns SQL that checks a user id and violates `constraint` if the user is refused. Both
    * arguments are columns.
    */
   guard(id: string, environment: string): string;
@@ -29,8 +29,8 @@ export interface RefusalSeam {
 export interface Guard {
   readonly environments: readonly number[];
   /**
-   * Known uses, each as `1 name`, where 1 is the environment. If an environment has other uses, the
-   * statement fails with `isUnknownUse`.
+   * Known uses, each as `1 name`, where 1 is the environment's id. If an environment has other
+   * uses, the statement fails with `isUnknownUse`.
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;

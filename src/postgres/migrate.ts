@@ -161,7 +161,8 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 const lockTimeout = '2s';
 
 /**
- * Share and number of rows that must have changed since the last analysis for a table to be stale.
+ * A table is stale if more rows than `staleRows` plus `staleShare` of its rows have changed since
+ * its last analysis.
  */
 const staleShare = 0.2;
 const staleRows = 1_000;

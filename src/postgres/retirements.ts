@@ -305,7 +305,7 @@ export async function inEventTables(
   return changed;
 }
 
-/** Lists the tables in a state, and prevents their removal until the transaction ends. */
+/** Returns the tables in a state, and prevents their removal until the transaction ends. */
 export function lockTables(
   db: Database,
   state: Retirement['state'],

@@ -139,8 +139,8 @@ export const pooling = {
 /**
  * Returns true if a pooler assigns sessions to clients for one transaction or one statement. With
  * such a pooler, `listen` does not work, settings reach other clients, and we could end the session
- * of a working process instead of the session of a lost worker. Its sign is that two open
- * connections share or change sessions.
+ * of a working process instead of the session of a lost worker. The sign of such a pooler is that
+ * two open connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -278,10 +278,7 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   return session;
 }
 
-/**
- * Returns the number of rows.
- * @throws 57014 after `timeoutMs`
- */
+/** @throws 57014 after `timeoutMs` */
 export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
   await client.query(`set local statement_timeout = ${timeoutMs}`);
   const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);

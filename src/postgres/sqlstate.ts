@@ -122,8 +122,8 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 /**
- * Explains why connecting to PostgreSQL failed and how to correct it, for `sluice status` and all
- * other commands.
+ * The rest of this file explains, for all commands, why connecting to PostgreSQL failed and what to
+ * do.
  */
 
 export interface ConnectionFault {

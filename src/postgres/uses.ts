@@ -39,8 +39,7 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Some running statements of single records may not know the uses committed so far. Waits until
- * these statements have ended.
+ * Waits until the statements of single records that may not know all committed uses have ended.
  * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
@@ -55,8 +54,8 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Lists transactions that may have read the table of uses. Each such transaction locks the table
- * before reading it. If `among` is set, lists only transactions in `among`.
+ * Returns transactions that may have read the table of uses, which they lock before reading. If
+ * `among` is set, returns only those in `among`.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`

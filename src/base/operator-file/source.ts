@@ -269,8 +269,8 @@ function isStorable(text: string): boolean {
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns why a scalar is refused, or `null`. Without the refusal, `007` would silently become 7,
- * and 12345678901234567890 would become another number.
+ * Returns the reason why a scalar is refused, or `null`. Without the refusal, `007` would silently
+ * become 7, and 12345678901234567890 would become another number.
  */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;

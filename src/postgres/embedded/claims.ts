@@ -152,7 +152,7 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces the pid in the lock file by a dead one if the pid belongs to another program. The file
+ * Replaces the pid in the lock file with a dead one if the pid belongs to another program. The file
  * must remain, because it leads PostgreSQL to the shared memory that children of a killed server
  * may still use. Dead pids and newer lock files are not changed.
  */
