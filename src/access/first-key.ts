@@ -6,9 +6,9 @@ import { listApiKeys } from './key-store.ts';
 import { requireEnvironment } from './require-environment.ts';
 
 /**
- * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
- * this environment without a key. Returns a new key, or `null`. Nobody but the caller ever sees the
- * new key.
+ * Creates the environment `default` if it is missing, and a key if the environment has never had
+ * one, for example after `sluice import`. Returns the new key, which only the caller ever sees, or
+ * `null`.
  */
 export function ensureFirstKey({ db, acts }: ActContext): Promise<string | null> {
   return inOneTransaction(db, async (transaction) => {

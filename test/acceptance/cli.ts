@@ -35,7 +35,7 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-/** Creates a folder and removes it at the end of the test. */
+/** Creates a folder and removes it after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
   cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
@@ -51,8 +51,8 @@ export async function preparedDataDir(): Promise<string> {
 }
 
 /**
- * Starts `sluice …`, and stops it at the end of the test. The process has the environment variables
- * in `env`, PATH and the defaults.
+ * Starts `sluice …`, and stops it after the test. The process has the environment variables in
+ * `env`, PATH and the defaults.
  */
 export function startCli(
   args: readonly string[],

@@ -21,7 +21,7 @@ async function openPooler(mode: PoolMode): Promise<string> {
 }
 
 /**
- * Loads a file of many chunks, and then a file that changes every row. Sends a record, undoes the
+ * Loads a file of many chunks, then a file that changes every row. Sends a record, undoes the
  * second load, and checks the status.
  */
 async function expectAllWorks(databaseUrl: string): Promise<void> {

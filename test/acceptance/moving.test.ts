@@ -28,7 +28,7 @@ async function commandsOf(heading: string): Promise<string> {
 
 /**
  * Runs the commands of a section in a folder. `filled` contains the values of placeholders. If a
- * command fails, throws the output of the command.
+ * command fails, throws its output.
  */
 async function follow(
   heading: string,
@@ -44,10 +44,7 @@ async function follow(
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options);
 }
 
-/**
- * Creates a folder in which the commands run. If rsync is not installed, the commands run cp
- * instead.
- */
+/** Creates a folder in which the commands run. If rsync is not installed, they run cp instead. */
 async function workFolder(): Promise<string> {
   const folder = await shellFolder();
   const hasRsync = await promisify(execFile)('rsync', ['--version']).then(

@@ -10,9 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { awaitGone, descendants } from './processes.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';
 
-/**
- * Supported versions of Node: the newest version of each release line when the list was written.
- */
+/** Supported versions of Node: the newest of each release line when the list was written. */
 const nodes: Readonly<Record<string, string>> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
 
 /**

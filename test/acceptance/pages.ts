@@ -33,7 +33,7 @@ interface Command {
   readonly printed: readonly string[];
 }
 
-/** Pages that shorten their answers. Only the statuses are compared. */
+/** Pages that shorten responses. Only the statuses are compared. */
 const guides: ReadonlySet<string> = new Set(['docs/loads.md', 'docs/exports.md']);
 
 const looksAtJob = /(background_jobs|exports\/jobs)\/|sluice jobs/;
@@ -65,8 +65,8 @@ export async function readPage(name: string): Promise<Page> {
 }
 
 /**
- * Reads the pages of the API reference as one. A call may have any of the answers of its chapter.
- * The service may lack the job, the segment or the session that the example has.
+ * Reads the pages of the API reference as one. A call may have any response of its chapter. The
+ * service may lack the job, the segment or the session in the example.
  */
 export async function readReference(names: readonly string[]): Promise<Page> {
   const overview = await readPage('docs/api.md');
@@ -109,8 +109,8 @@ const piecesOf = (answer: string) =>
     .filter((piece) => piece !== '');
 
 /**
- * Creates a folder for pages. The folder contains the samples, an `npx` that runs the built
- * program, and a `curl` that also prints the status.
+ * Creates a folder for pages, with the samples, an `npx` that runs the built program, and a `curl`
+ * that also prints the status.
  */
 export async function shellFolder(): Promise<string> {
   const folder = await temporaryFolder();
@@ -137,8 +137,7 @@ export async function writeFiles(page: Page, folder: string, fill = (text: strin
 }
 
 /**
- * A person who follows a page, with a folder, a service and its API key, and the environment
- * variables of a shell.
+ * A person who follows a page, with a folder, a service, its API key, and environment variables.
  */
 export interface Reader {
   readonly folder: string;
@@ -159,8 +158,7 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
-  // A person is slower than a script, so jobs have ended by the time a person checks them.
-  // Therefore, the script waits until the jobs have ended.
+  // The script waits until jobs have ended, as they have by the time a person checks them.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const script = [
     'exec 2>&1',

@@ -26,7 +26,7 @@ const names = [
 test('the commands of the README, the guides, the tutorials and the how-tos work in their order, with the documented answers', async () => {
   const pages = await Promise.all(names.map(readPage));
   const warehouse = await readPage('docs/how-to/warehouse.md');
-  // Each of these pages has a schedules file, and all these files have the same name.
+  // Each of these pages has a schedules file with the same name.
   const nightly = await readPage('docs/how-to/nightly-file.md');
   const dataDir = await preparedDataDir();
   const folder = await shellFolder();

@@ -75,8 +75,8 @@ async function readAllEvents(sql: Sql): Promise<StoredEvent[]> {
 }
 
 /**
- * Creates events over three months. About a quarter repeat the content of other events, about an
- * eighth share an id with other events, and some have no time.
+ * Creates events spread over three months. About a quarter repeat the content of other events,
+ * about an eighth share an id with other events, and some have no time.
  */
 function createEventFile(count: number) {
   const records = Array.from({ length: count }, (_, row): EventRecord => {

@@ -50,7 +50,7 @@ test.concurrent.each(oneQueue('postgres'))(
       };
       let second = await beginAndKill();
       while (await hasEnded(site, second)) {
-        // The export ended before the kill, so the test starts another export.
+        // The export ended before the kill, so the test starts another one.
         api = await site.serve();
         worker = await site.work();
         second = await beginAndKill();

@@ -201,7 +201,7 @@ async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
   return callApi(process, url, key);
 }
 
-/** Loads a small file. Returns a description of what was late, or `null` if nothing was late. */
+/** Loads a small file. Returns a description of what was late, or `null`. */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

@@ -5,23 +5,20 @@ import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum number of milliseconds until the lost chunks are completed. Measured from the restart of
- * workers, because the last kill leaves no worker.
+ * Maximum milliseconds until the lost chunks are completed. Measured from the restart of workers,
+ * because the last kill leaves no worker.
  */
 const recoveryMs = 15_000;
 
-/**
- * A kill of workers, with the chunks that were running. The value for each chunk is the end of its
- * lease.
- */
+/** A kill of workers. `running` contains the running chunks, with the ends of their leases. */
 interface Kill {
   readonly at: number;
   readonly running: ReadonlyMap<string, number>;
 }
 
 /**
- * Shares of the load after which workers are killed. Each kill hits one worker, except the last
- * kill, which hits all workers.
+ * Shares of the load after which workers are killed. Each kill hits one worker, except the last,
+ * which hits all workers.
  */
 const kills = [0.1, 0.3, 0.5, 0.7];
 
@@ -77,9 +74,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns how many milliseconds passed from a kill until each lost chunk was completed. If several
- * kills hit a chunk, the first kill after which the lease of the chunk was not renewed is the one
- * that counts. Counting an earlier kill can only increase the result.
+ * Returns the milliseconds from a kill until each lost chunk was completed. If several kills hit a
+ * chunk, the one that counts is the first after which the chunk's lease was not renewed. Counting
+ * an earlier kill can only increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

@@ -17,7 +17,7 @@ const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
 /**
- * Key of the lock in src/tasks/lane-store.ts. The session with this lock decides which load starts
+ * Key of the lock in src/tasks/lane-store.ts. The session that holds it decides which load starts
  * next.
  */
 const laneLock = 0x4c414e45;

@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum number of milliseconds until the load balancer stops sending requests to a server. The
- * balancer probes the server every 50 ms. The rest is a margin for a busy machine.
+ * Maximum milliseconds until the load balancer stops sending requests to a server. The balancer
+ * probes the server every 50 ms. The rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 

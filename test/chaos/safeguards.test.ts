@@ -7,9 +7,9 @@ import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../suppo
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Each test removes a safeguard and proves that the usual check after a fault then fails. The same
- * scenarios with their safeguards have exact results. For the fence, the first test below proves
- * this. For the replay, finish.test.ts does. lost-api.test.ts tests the reconciler.
+ * Each test removes a safeguard and proves that the usual check after a fault then fails. With the
+ * safeguards, the same scenarios have exact results: the first test below proves this for the
+ * fence, and finish.test.ts for the replay. lost-api.test.ts tests the reconciler.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
@@ -61,8 +61,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 /**
- * Pauses a worker that has claimed a chunk. Other workers merge this chunk and all other chunks
- * except the last, which the test blocks. Then wakes the paused worker and releases the last chunk.
+ * Pauses a worker that has claimed a chunk. Other workers merge this chunk and all others except
+ * the last, which the test blocks. Then wakes the paused worker and releases the last chunk.
  */
 async function wakeLate(
   site: Site,

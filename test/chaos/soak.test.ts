@@ -11,9 +11,7 @@ import { RecordSender } from '../support/servers/record-sender.ts';
 import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/**
- * Number of faults. Long runs have hundreds of faults. The seed determines the order of the faults.
- */
+/** Number of faults. Long runs have hundreds. The seed determines their order. */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
@@ -128,8 +126,8 @@ class Traffic {
       const number = this.#files.length;
       const file = createProfileFile({ rows: 4_000, seed: number });
       this.#files.push(file);
-      // The service may have accepted an upload that got no response. Therefore, the upload is
-      // repeated with the same idempotency key, which loads the file only once.
+      // The service may have accepted an upload without a response. The upload is repeated with the
+      // same idempotency key, which loads the file only once.
       this.#jobs.push(await waitFor(`file ${number} to be accepted`, () => accepted(api, file, number)));
     }
   }
@@ -148,8 +146,8 @@ async function accepted(api: Api, file: ProfileFile, number: number): Promise<st
 }
 
 /**
- * Returns each kind of fault once, followed by random faults. Therefore, even a short run includes
- * all kinds.
+ * Returns each kind of fault once, so that even a short run includes all kinds, followed by random
+ * faults.
  */
 function faultOrder(): string[] {
   const names = Object.keys(faults);

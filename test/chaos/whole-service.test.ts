@@ -222,8 +222,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
 }
 
 /**
- * Stops a service and the database that it started. If the database did not stop, this wait would
- * not end.
+ * Stops a service and the database that it started. Does not resolve if the database does not stop.
  */
 async function stop(service: SluiceProcess): Promise<void> {
   if (service.ending === null) await service.kill('SIGTERM');

@@ -1,7 +1,4 @@
-/**
- * Functions to call at the end of a test or test file, in reverse order. `setup.ts` calls these
- * functions.
- */
+/** Functions that `setup.ts` calls at the end of a test or test file, in reverse order. */
 const cleanups: Record<'test' | 'file', (() => unknown)[]> = { test: [], file: [] };
 
 export function cleanUpAfter(end: 'test' | 'file', cleanup: () => unknown): void {

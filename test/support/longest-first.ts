@@ -1,9 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * Slow test files, slowest first. If the slow files started last, only one core would be busy at
- * the end.
- */
+/** Slow test files, slowest first. If they started last, only one core would be busy at the end. */
 const long = [
   'test/acceptance/readme.test.ts',
   'test/acceptance/package.test.ts',
@@ -24,10 +21,7 @@ const long = [
   'test/chaos/machines.test.ts',
 ];
 
-/**
- * Keeps the order in which vitest sorts groups and projects, except that the slow files of each
- * project come first.
- */
+/** Keeps vitest's order of groups and projects, but puts the slow files of each project first. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const ofProject = new Map<unknown, TestSpecification[]>();

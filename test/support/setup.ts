@@ -4,14 +4,14 @@ import { cleanUp } from './cleanups.ts';
 
 /**
  * vitest runs this module before each file. Property tests use the same values in every run, so
- * that a failure can be reproduced. To use other values, set SLUICE_TEST_SEED to `random` or a
+ * that failures can be reproduced. To use other values, set SLUICE_TEST_SEED to `random` or a
  * number.
  */
 const seed = process.env['SLUICE_TEST_SEED'] ?? '20261122';
 
 if (seed !== 'random') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) });
 
-// The hooks are registered here because this module runs for each file. All files in a worker share
-// imported modules, so the body of an imported module runs only for the first file.
+// The hooks are registered here because this module runs for each file. Files in a worker share
+// imported modules, whose bodies run only for the first file.
 afterEach(() => cleanUp('test'));
 afterAll(() => cleanUp('file'));

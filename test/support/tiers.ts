@@ -1,6 +1,6 @@
 /**
  * Test files that repeat proofs of other files, possibly under a rarer fault. `npm run test:all`
- * runs these files, but `.ci/run` and `npm test` do not.
+ * runs them, but `.ci/run` and `npm test` do not.
  */
 export const repeating: readonly string[] = [
   ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
@@ -14,7 +14,7 @@ export const repeating: readonly string[] = [
   'test/integration/redis-forms.test.ts',
 ];
 
-/** Slow test files that prove something no other file proves. `npm test` also skips these files. */
+/** Slow test files with a proof that no other file has. `npm test` also skips them. */
 export const long: readonly string[] = [
   'test/acceptance/!(delete|endings|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',

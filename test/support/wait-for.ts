@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Maximum time of a wait, in milliseconds. The maximum is generous so that a slow machine cannot
- * fail a test. A test that checks a promised time measures that time itself.
+ * Maximum time of a wait, in milliseconds. It is generous so that a slow machine cannot fail a
+ * test. A test that checks a promised time measures it itself.
  */
 export const patienceMs = 180_000;
 

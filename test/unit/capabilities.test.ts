@@ -33,8 +33,7 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
 }
 
 /**
- * All capabilities. They are read from their folders, because in tests of the core the registry is
- * empty.
+ * All capabilities, read from their folders, because in tests of the core the registry is empty.
  */
 const capabilities = await Promise.all(
   readdirSync(join(packageRoot, 'src/capabilities')).map(async (name): Promise<Capability> => {
@@ -49,8 +48,7 @@ const capabilities = await Promise.all(
 
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
-// Importing a capability declares its records. The API document of the core must not contain these
-// records.
+// Importing a capability declares its records, which the API document of the core must not contain.
 afterAll(() => {
   vi.resetModules();
 });
@@ -90,9 +88,7 @@ test('every folder of capabilities is in the registry', () => {
   );
 });
 
-/**
- * The folders of the core. Each folder may import only from folders that precede it in this list.
- */
+/** The folders of the core. Each may import only from folders that precede it in this list. */
 const layers = [
   ...['base', 'domain', 'formats', 'files', 'postgres', 'tasks', 'queue', 'telemetry', 'http', 'cli'],
   ...[
@@ -141,9 +137,7 @@ test('the shared parts of screens import no screen', () => {
   expect(upward).toEqual([]);
 });
 
-/**
- * Words that name a capability. Code, SQL and comments of the core must not contain these words.
- */
+/** Words that name a capability. Code, SQL and comments of the core must not contain them. */
 const nouns: Readonly<Record<string, RegExp>> = {
   personal: /personal/i,
   rules: /(?<![-\w])rules\b/i,

@@ -98,7 +98,7 @@ function read(page: string): string {
 }
 
 /**
- * Returns whether a path exists. If the path contains `<noun>` or `*`, only the folder before this
+ * Returns whether a path exists. If the path contains `<noun>` or `*`, only the folder before the
  * placeholder must exist.
  */
 function isThere(path: string): boolean {

@@ -34,7 +34,7 @@ const attempt = (work: () => unknown): void => {
   try {
     work();
   } catch {
-    // The result does not matter, because only the time is measured.
+    // Only the time is measured, so a refusal does not matter.
   }
 };
 
@@ -144,9 +144,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/**
- * Refused records of about this many bytes. Finding the cause of their refusal takes the longest.
- */
+/** Refused records of about `bytes` bytes, whose causes take the longest to find. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[

@@ -23,15 +23,13 @@ const places = [
 export const chromiumPath: string | null = places.find((path) => existsSync(path)) ?? null;
 
 /**
- * Starts the browser that all test files of a project share. vitest calls this function before it
- * runs the files.
+ * Starts the browser that all test files of a project share. vitest calls this before the files.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (chromiumPath === null) throw new Error('there is no Chromium');
   const server: BrowserServer = await chromium.launchServer({
     executablePath: chromiumPath,
-    // Chromium's sandbox does not work for root. The sandbox is not needed either, because the
-    // browser opens only pages of this service.
+    // Chromium's sandbox does not work for root, and the browser opens only pages of this service.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
   });
   project.provide('browserUrl', server.wsEndpoint());

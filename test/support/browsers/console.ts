@@ -12,15 +12,12 @@ import { patienceMs, waitFor } from '../wait-for.ts';
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /**
-   * Opens a page below /console, signed in with the key of `default`. The page is closed when the
-   * test ends.
-   */
+  /** Opens a page below /console, signed in with the key of `default`. Closes it after the test. */
   open(path: string, options?: PageOptions): Promise<Page>;
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
   post<T = unknown>(path: string, body?: unknown): Promise<T>;
-  /** Uploads a file. Returns the id of its job. */
+  /** Uploads a file. Returns its job's id. */
   load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
 }
 
@@ -122,8 +119,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
 }
 
 /**
- * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). Tests
- * of outages are faster with this clock, because after an outage the page polls only every 15 s.
+ * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). This
+ * makes tests of outages faster, because after an outage the page polls only every 15 s.
  */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
@@ -160,7 +157,7 @@ export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) 
 
 /**
  * Drops a local file on the page, like a drag from the desktop. The browser reads the file itself,
- * so the test does not transfer the bytes.
+ * so the test transfers no bytes.
  */
 export async function dropFile(page: Page, path: string): Promise<void> {
   const target = await page.locator('.drop').boundingBox();
@@ -205,8 +202,8 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
 }
 
 /**
- * Expects that the main buttons are visible without scrolling. The main buttons in the heading must
- * remain visible when the page is scrolled to its end.
+ * Expects that the main buttons are visible without scrolling, and that those in the heading remain
+ * visible at the end of the page.
  */
 async function expectMainInReach(page: Page): Promise<void> {
   const beyond = (selector: string) =>
@@ -222,15 +219,12 @@ async function expectMainInReach(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-/**
- * Whether this run takes screenshots. If so, a test may take longer so that its screenshots show
- * more.
- */
+/** Whether this run takes screenshots. If so, a test may take longer to show more in them. */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
 /**
- * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. Install the font Inter
- * (`fonts-inter`) first. Otherwise, the screenshot shows another font.
+ * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. Requires the font Inter
+ * (`fonts-inter`), without which the screenshot shows another font.
  */
 async function picture(
   page: Page,
@@ -256,8 +250,7 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
 
 /**
  * Expects that a screen is accessible, is not too wide and has its buttons within reach, in both
- * themes and widths. Also takes screenshots of the screen. `prepare` waits for the content of the
- * screen.
+ * themes and widths. Also takes screenshots. `prepare` waits for the content of the screen.
  */
 export async function expectGoodInEveryLook(
   stage: Pick<ConsoleStage, 'open'>,

@@ -8,9 +8,7 @@ export interface DialectFile {
   readonly text: string;
   /** Load options that a caller who knows the dialect of the file would set. */
   readonly source: SourceOptions;
-  /**
-   * The `map` option for the id column. Empty if the header already names that column `user_id`.
-   */
+  /** The `map` option for the id column. Empty if the header already names the column `user_id`. */
   readonly map: Readonly<Record<string, string>>;
   /** Expected properties of each user, by id. */
   readonly users: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -48,7 +46,7 @@ interface Table {
     readonly cells: readonly Cell[];
     readonly surplus: number;
   }[];
-  /** Lines that are not records. Each line precedes the row with the index `before`. */
+  /** Lines that are not records. Each precedes the row with the index `before`. */
   readonly interruptions: readonly { readonly before: number; readonly text: string }[];
 }
 
@@ -95,7 +93,7 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
 
 /**
  * Dialects for loads without options. A reader either recognises the dialect from the file or
- * refuses the file as ambiguous. These dialects have no null marks, comments or footers, because a
+ * refuses the file as ambiguous. The dialects have no null marks, comments or footers, because a
  * reader would take them for values.
  */
 const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
@@ -103,15 +101,15 @@ const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   comment: '',
   footer: [],
   nulls: [],
-  // A file shows which quote character it uses only if a cell is quoted. The file shows its escape
-  // only if a backslash precedes a quote.
+  // A file shows its quote character only if a cell is quoted, and its escape character only if a
+  // backslash precedes a quote.
   quote: dialect.quote === '' ? '"' : dialect.quote,
   quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
   withBackslashes: dialect.escape !== '\\',
   // A delimiter of two equal characters looks like two delimiters with an empty cell between them.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
-  // In Windows-1252, the bytes of the other code pages are also letters, so a reader cannot
-  // distinguish the code pages.
+  // The bytes of the other code pages are also letters in Windows-1252, so a reader cannot
+  // distinguish them.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
 }));
 
@@ -259,7 +257,7 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // A cell that contains a character of a long delimiter is quoted. Next to a delimiter, this
+    // Quotes a cell that contains a character of a long delimiter. Next to a delimiter, the
     // character would change where the delimiter is found.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));

@@ -110,10 +110,7 @@ export async function contentHashes(
   return Object.fromEntries(manifest.datasets.map((each) => [each.dataset, each.content_sha256]));
 }
 
-/**
- * Writes the files of an export to a directory, as a download would, and calls `work` with that
- * directory.
- */
+/** Writes the files of an export to a directory, as a download would. Calls `work` with it. */
 export async function inDirectory<T>(
   context: ExportContext,
   written: WrittenExport,

@@ -4,8 +4,8 @@ import { textRow, workbookFile } from './workbook-file.ts';
 import { zipFile } from './zip-file.ts';
 
 /**
- * A small file that is crafted to cost a reader much time or memory. Each of these files once
- * slowed down, bloated or crashed a server.
+ * A small file crafted to cost a reader much time or memory. Each of these files once slowed down,
+ * bloated or crashed a server.
  */
 
 interface HostileFile {
@@ -95,8 +95,8 @@ function manyKeys(): Buffer {
 }
 
 /**
- * Returns four compressed events. In each event, the time consists of two letters with very many
- * blanks between them.
+ * Returns four compressed events. The time in each event is two letters with very many spaces
+ * between them.
  */
 export function blankRecords(): Buffer {
   const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;

@@ -36,8 +36,8 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file by the same steps as the upload route, from `receive` on. Returns the id of the
- * job, which workers then run.
+ * Accepts a file with the same steps as the upload route, from `receive` on. Workers then run the
+ * job. Returns the job's id.
  */
 export async function acceptFile(
   context: LoadContext,
@@ -105,7 +105,7 @@ export interface ManualLoad {
 
 /**
  * Accepts a file and starts its load without notifying the queue. No worker may be running, because
- * a worker would claim the chunks.
+ * it would claim the chunks.
  */
 export async function startManually(
   context: LoadContext,
@@ -150,7 +150,7 @@ export async function manualLoad(
 
 /**
  * Runs all chunks and then the finish. Default order of chunks: that of the file. If the load needs
- * another pass, as a load with a guard does, repeats all these steps.
+ * another pass, as a load with a guard does, repeats all steps.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
   const { pass } = await load.begin();
@@ -168,8 +168,8 @@ export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): 
 }
 
 /**
- * Runs the chunks in the given order, up to `atOnce` of them at the same time, and then the finish.
- * A chunk that is released after a deadlock runs again, as it would in a worker.
+ * Runs the chunks in the given order, up to `atOnce` of them concurrently, and then the finish. A
+ * chunk that is released after a deadlock runs again, as in a worker.
  */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {
@@ -192,8 +192,8 @@ export function withoutQueue<T extends LoadContext>(context: T): T {
 }
 
 /**
- * Runs the task of a subject (such as a load), even if the task is not due yet. Does nothing if
- * there is no task.
+ * Runs the task of a subject (such as a load), even if it is not due yet. Does nothing if there is
+ * no task.
  */
 export async function runTaskOf<T extends LoadContext>(
   context: T,
@@ -219,7 +219,7 @@ export async function expireLeases({ db }: Pick<LoadContext, 'db'>, subjectId?: 
     where lease_until is not null and subject_id = coalesce(${subjectId ?? null}, subject_id)`.execute(db);
 }
 
-/** Waits until workers have ended a load, and returns this load. */
+/** Waits until workers have ended a load. Returns the load. */
 export function endedLoad(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   return waitFor(
     `job ${jobId} to end`,
@@ -255,8 +255,8 @@ export async function readProfiles(context: LoadContext, environmentId: number):
 }
 
 /**
- * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If the
- * place or the transaction differs later, the row was written again.
+ * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If
+ * either differs later, the row has been rewritten.
  */
 export async function readVersions(
   context: LoadContext,

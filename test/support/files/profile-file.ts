@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 /**
  * A stored user: the company id, then the properties in the order of `properties`. An empty string
- * means that the value is missing.
+ * represents a missing value.
  */
 export type Profile = readonly string[];
 

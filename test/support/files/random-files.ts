@@ -12,10 +12,7 @@ export interface Line {
 export interface RandomFile {
   readonly text: string;
   readonly records: readonly OracleRecord[];
-  /**
-   * Format of the file. In CSV, the header names the id column. In NDJSON, each record names its
-   * id.
-   */
+  /** In CSV, the header names the id column. In NDJSON, each record names its id. */
   readonly format: 'csv' | 'ndjson';
   readonly source?: SourceOptions;
 }

@@ -14,7 +14,7 @@ export class DescribedApi {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #compiled = new Map<string, ValidateFunction>();
 
-  /** Names of fields and parameters. An error message may start with one of these names. */
+  /** Names of fields and parameters. An error message may start with one of them. */
   readonly fields: ReadonlySet<string>;
 
   constructor(document: ApiDocument) {
@@ -58,7 +58,7 @@ let described: Promise<DescribedApi> | undefined;
 
 /**
  * Generates the OpenAPI document from the code, once per process. `npm run check` compares the
- * committed document with the code.
+ * committed document with it.
  */
 export function describedApi(): Promise<DescribedApi> {
   described ??= describeApi().then((document) => new DescribedApi(document));

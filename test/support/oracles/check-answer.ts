@@ -31,7 +31,7 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // A path with a user id may also match a template that only has POST, so templates with the right
+  // A path with a user id may also match a template that has only POST, so templates with the right
   // method take precedence. If the user does not exist, the service refuses the method.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
@@ -55,8 +55,8 @@ function undocumented({ operationId, responses }: Operation, status: string): st
 }
 
 /**
- * Returns the template that matches the path. If several templates match, returns the one with the
- * most fixed segments.
+ * Returns the template that matches the path. Of several, returns the one with the most fixed
+ * segments.
  */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
@@ -116,7 +116,7 @@ async function checkBody(
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim() ?? '';
   if (!(type in content)) return [`the media type ${type} is none of ${Object.keys(content).join(', ')}`];
   if (isHead || type !== 'application/json') return [];
-  // Reads a clone of the response, because the test reads the body itself.
+  // Reads a clone, because the test reads the body of the response itself.
   return checkJson(api, [...place, 'content', type, 'schema'], await response.clone().text());
 }
 
@@ -159,7 +159,7 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
       // A message may start with the name of a property, which may be any text. In a batch, the
-      // message repeats that name in parentheses. Elsewhere, the details contain the name.
+      // message repeats the name in parentheses. Elsewhere, the details contain the name.
       const [, property = '.'] = /\((.+?)\)/.exec(message) ?? [];
       const isNamed = /^\w+[.[]/.test(message) || message.startsWith(property);
       const isField = fields.has(word) || details.split(/[^\p{L}\p{N}_$]+/u).includes(word) || isNamed;

@@ -71,7 +71,7 @@ export class EventOracle {
 
 /**
  * Returns stored events as strings, in the format of `EventOracle.texts`. `times` are the times in
- * the records. The service set all other times, which the strings omit.
+ * the records. The strings omit all other times, because the service has set them.
  */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events

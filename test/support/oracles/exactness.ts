@@ -33,8 +33,8 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
 }
 
 /**
- * Waits until a load has ended, with any status, and returns this load. The database may be
- * unavailable during the wait.
+ * Waits until a load has ended, with any status, even if the database is temporarily unavailable.
+ * Returns the load.
  */
 export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
@@ -59,7 +59,7 @@ async function openTasks(sql: Sql, jobId: string): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** Waits until this share (0 to 1) of the chunks of a load is done, and returns the load. */
+/** Waits until this share (0 to 1) of a load's chunks is done. Returns the load. */
 export function progressed(sql: Sql, jobId: string, share: number): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
   return waitFor(
@@ -102,8 +102,8 @@ function expectTally(load: LedgerLoad, file: ProfileFile, fresh: boolean): void 
     rejected: file.refused.length,
   });
   expect(inserted + updated + unchanged + superseded + rejected).toBe(read);
-  // Each key counts once, and all other records with that key count as superseded. The order and
-  // the number of merges do not matter.
+  // Each key counts once. All other records with the key count as superseded. The order and the
+  // number of merges do not matter.
   const ofKeys = { keys: inserted + updated + unchanged, superseded };
   expect(ofKeys).toEqual({ keys: file.keys, superseded: file.rows - file.keys - file.refused.length });
   if (fresh)
@@ -175,10 +175,7 @@ const leftovers = `
   where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
   limit 10`;
 
-/**
- * Expects no leftovers. Sessions and locks may remain briefly after a load, so this waits until
- * they are gone.
- */
+/** Expects no leftovers. Waits, because sessions and locks may briefly outlive a load. */
 async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
   let rows: readonly { what: string }[] = [];
   await waitFor('nothing to be left over', async () => {

@@ -32,7 +32,7 @@ const companyIds = ['c1', 'c_2', 'cX2', 'c%3', 'd\\4'];
 const eventNames = ['open', 'open_page', 'openXpage', 'close', "a'%b"];
 const propertyNames = ['plan', 'plan_b', 'planXb', 'seats', 'größe', 'a"b'];
 
-/** Instants over three months, some of them only a microsecond apart. */
+/** Instants in three months, some only a microsecond apart. */
 const instants = ['2026-03-30', '2026-03-31', '2026-04-01', '2026-04-15', '2026-05-01'].flatMap((day) =>
   ['T00:00:00.000000Z', 'T00:00:00.000001Z', 'T23:59:59.999999Z'].map((time) => day + time),
 );
@@ -116,10 +116,7 @@ export const filters: fc.Arbitrary<Filters> = fc
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/**
- * Returns the ids that must be exported, in order, each with the metadata that its export must
- * contain.
- */
+/** Returns the ids that must be exported, in order, each with its exported metadata. */
 export function expectedOf(data: Stored, wanted: Filters) {
   const isIncluded = (kind: Exclusion['kind'], name: string | null): boolean =>
     name === null || !wanted.exclusions.some((each) => each.kind === kind && fits(each.pattern, name));

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 
 /**
  * Code that reads bytes from callers. Its time per byte must be bounded: twice the input may take
- * at most 3 times as long. To test a new scanner, add a `Scanner` with its worst input.
+ * at most three times as long. To test a new scanner, add a `Scanner` with its worst input.
  */
 export interface Scanner {
   readonly name: string;
@@ -24,8 +24,8 @@ const leastMs = 2;
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
 /**
- * Maximum number of times that a ratio is measured again because it is too high. Each time, the
- * inputs have twice as many bytes.
+ * Maximum number of times that a ratio is measured again because it is too high, each time with
+ * twice as many bytes.
  */
 const mostDoublings = 3;
 const mostBytes = 4 * KiB * KiB;
@@ -59,9 +59,8 @@ async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
 }
 
 /**
- * Returns the time for 2n bytes, divided by that for n bytes. The garbage collector and the
- * compiler distort short times. Therefore, a ratio that is too high is measured again with twice
- * the bytes.
+ * Returns the time for 2n bytes, divided by the time for n bytes. The garbage collector and the
+ * compiler distort short times, so a ratio that is too high is measured again with twice the bytes.
  */
 async function ratioOf(scanner: Scanner): Promise<number> {
   let bytes = leastBytes;
@@ -86,8 +85,7 @@ async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number
     doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
     if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
   }
-  // If processing megabytes takes less time than can be measured, the ratio is based on a minimum
-  // time.
+  // If even megabytes take less time than can be measured, the ratio is based on a minimum time.
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 

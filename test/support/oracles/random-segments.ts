@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import type { Stored, World, WorldCompany, WorldEvent, WorldUser } from './segment-evaluator.ts';
 
 /**
- * All ids, names and values are awkward. There are only a few of each, so that equal ones often
- * occur.
+ * All ids, names and values are awkward. There are only a few of each, so that they often coincide.
  */
 
 export const now = new Date('2026-11-20T12:00:00.000Z');
@@ -224,8 +223,8 @@ const eventCondition = fc
   }));
 
 /**
- * Many values of one property as JSON, and conditions on this property. Together, they cover far
- * more combinations than a random world does.
+ * Many values of one property as JSON, and conditions on the property. Together, they cover far
+ * more combinations than a random world.
  */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>

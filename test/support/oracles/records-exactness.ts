@@ -2,9 +2,7 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from '../servers/record-sender.ts';
 import type { Sql } from '../servers/site.ts';
 
-/**
- * Counts the stored rows of each id that a sender set. Rows stored by loads do not have this id.
- */
+/** Counts the stored rows for each id that a sender set. Rows stored by loads do not have one. */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (
@@ -27,8 +25,8 @@ const halfBatches = `
   where e.event_id is null or u.user_id is null`;
 
 /**
- * Expects that accepted records are stored once, that refused or unanswered records are stored at
- * most once, and that nothing else is stored.
+ * Expects that each accepted record is stored once, that refused or unanswered records are stored
+ * at most once, and that nothing else is stored.
  */
 export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const rows = await sql<{ id: string; times: number }>(storedIds);

@@ -13,7 +13,7 @@ export interface StoredEvent {
   readonly named: boolean;
 }
 
-/** Returns when the month `count` months ago began, in milliseconds since 1970. */
+/** Returns the beginning of the month `count` months ago, in milliseconds since 1970. */
 export function monthsAgo(count: number, now = new Date()): number {
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count, 1);
 }
@@ -23,9 +23,7 @@ export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/**
- * Returns the end of the month in which an event occurred. The retention period starts at that end.
- */
+/** Returns the end of the month of an event, when its retention period starts. */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
@@ -61,10 +59,7 @@ export async function insertEvents(
     from given`.execute(system.db);
 }
 
-/**
- * Returns two lists of keys `environment/id`, one for all stored events and one for all stored
- * event ids.
- */
+/** Returns the keys `environment/id` of all stored events, and those of all stored event ids. */
 export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   const readKeys = async (table: 'events' | 'event_ids') => {
     const { rows } = await sql<{ key: string }>`

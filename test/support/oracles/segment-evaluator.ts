@@ -184,7 +184,7 @@ interface Decimal {
 }
 
 /**
- * Returns the number if the stored JSON is a number, or a string that contains a number. Otherwise,
+ * Returns the number in the stored JSON: a number, or a string that contains one. Otherwise,
  * returns `null`.
  */
 function numberOf(stored: string): Decimal | null {

@@ -36,8 +36,8 @@ export interface StoredProfile {
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
 /**
- * The expected counts of a load. Each key is counted once, by its values before and after the load,
- * so the counts do not depend on the chunks.
+ * The expected counts of a load. Each key is counted once, based on its values before and after the
+ * load, so the counts do not depend on the chunks.
  */
 type ExpectedTally = Omit<Tally, 'unchanged' | 'removed'>;
 
@@ -73,7 +73,7 @@ export class SerialOracle {
 
   /**
    * Returns the keys (such as `users/u1`) whose records would each change nothing if loaded alone.
-   * The load must not rewrite the rows with these keys.
+   * The load must not rewrite their rows.
    */
   quietKeys(records: readonly OracleRecord[]): string[] {
     const before = this.profiles();
@@ -97,8 +97,8 @@ export class SerialOracle {
   }
 
   /**
-   * Applies one record like /v1/identify does. A company is not written if the record has no new
-   * values for it.
+   * Applies one record like /v1/identify. Does not write a company for which the record has no new
+   * values.
    */
   identify(record: UserRecord | CompanyRecord): void {
     const company = record.entity === 'users' ? record.company : undefined;

@@ -40,7 +40,7 @@ interface Profile {
 }
 
 /**
- * Returns a profile's values exactly as written. JavaScript would format some numbers differently.
+ * Returns a profile's values exactly as written, because JavaScript would reformat some numbers.
  */
 function texts({ metadata, firstSeenAt, lastSeenAt }: Profile) {
   const members = Array.from(metadata, ([name, json]) => `${JSON.stringify(name)}:${json}`);

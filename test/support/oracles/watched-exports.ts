@@ -25,9 +25,7 @@ export interface ShownExport {
 /** An export that was requested over HTTP and is polled until it ends. */
 export interface WatchedExport {
   readonly jobId: string;
-  /**
-   * Waits until the export has this status, and until its files have been downloaded and verified.
-   */
+  /** Waits until the export has this status, and its files have been downloaded and verified. */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
   /** Stops polling. Throws the first fault found in any response. */
   stop(): Promise<void>;
@@ -47,7 +45,7 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
-/** Polls an export from now on. Responses before this call are not checked. */
+/** Polls an export from now on. Does not check earlier responses. */
 export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
   let isStopped = false;
   let last: ShownExport | null = null;
@@ -109,7 +107,7 @@ function expectNoWayBack(before: string, now: string): void {
 }
 
 /**
- * Downloads every linked file, and expects that its bytes match the manifest. Returns the number of
+ * Downloads every linked file. Expects that its bytes match the manifest. Returns the number of
  * rows.
  */
 export async function download(api: Api, shown: ShownExport): Promise<number> {
@@ -149,7 +147,7 @@ export async function storedFor(site: Site, jobId: string): Promise<string[]> {
 }
 
 /**
- * Expects that only the folder of the attempt that completed the export exists, and that it
+ * Expects that only the folder of the attempt that completed the export remains, and that it
  * contains exactly the linked files.
  */
 export async function expectNoOrphans(site: Site, jobId: string, shown: ShownExport): Promise<void> {

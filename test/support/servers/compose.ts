@@ -8,8 +8,8 @@ import { parse } from 'yaml';
 export const repository = resolve(import.meta.dirname, '../../..');
 
 /**
- * The fields of a service that docker-compose.yml uses. test/integration/packaging.test.ts fails if
- * the file has any other field.
+ * The fields of a service that docker-compose.yml may use. test/integration/packaging.test.ts fails
+ * if the file has any other field.
  */
 export interface Service {
   readonly image: string;
@@ -65,7 +65,7 @@ export async function exampleVariables(): Promise<Record<string, string>> {
 }
 
 /**
- * Runs the script with which users create secrets, in `folder`. Returns the subfolder, which
+ * Runs the script that creates the users' secrets, in `folder`. Returns the subfolder, which
  * containers mount as /run/secrets.
  */
 export async function makeSecrets(folder: string): Promise<string> {
@@ -116,10 +116,7 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/**
- * Returns the arguments of an instruction. Throws unless the stage contains this instruction
- * exactly once.
- */
+/** Returns the arguments of an instruction. Throws unless the stage contains it exactly once. */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
   const matches = instructions.filter(([instruction]) => instruction === name);
   if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);

@@ -1,6 +1,5 @@
 import pg from 'pg';
 
-/** Runs `work` with a connection to the database at `url`, then closes the connection. */
 export async function connectTo<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);

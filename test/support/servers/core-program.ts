@@ -19,8 +19,7 @@ export const emptyRegistry = {
 };
 
 /**
- * Builds the core as a program. vitest calls this function before a project whose tests start the
- * program.
+ * Builds the core as a program. vitest calls this before a project whose tests start the program.
  */
 export async function setup(): Promise<void> {
   const outdir = dirname(coreProgram);

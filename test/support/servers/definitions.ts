@@ -39,7 +39,9 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
   };
 }
 
-/** Replaces all definitions of an environment with these items, also those of capabilities. */
+/**
+ * Replaces all definitions of an environment, including those of capabilities, with these items.
+ */
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,

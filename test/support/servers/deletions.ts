@@ -7,7 +7,7 @@ import type { Entity } from '../../../src/domain/entity.ts';
 import { startLane } from '../../../src/load/end.ts';
 import { runTaskOf, withoutQueue } from '../files/load-file.ts';
 
-/** A deletion that is run only by the test. */
+/** A deletion that only the test runs. */
 interface ManualDeletion {
   readonly jobId: string;
   run(context?: DeletionContext, stopping?: AbortSignal): Promise<Deletion>;

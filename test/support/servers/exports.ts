@@ -14,7 +14,7 @@ export interface ManualExport {
   look(): Promise<Export>;
 }
 
-/** Accepts an export that is run only by the test. */
+/** Accepts an export that only the test runs. */
 export async function acceptExport(
   context: ExportContext,
   environmentId: number,
@@ -45,7 +45,7 @@ interface GatedWriter extends Pick<Gate<AbortSignal>, 'arrived' | 'open'> {
 }
 
 /**
- * Unfinished files of processes that a test treats as dead. Without these references, Node would
+ * Unfinished files of processes that a test treats as dead. Without references to them, Node would
  * close the files with a warning.
  */
 const heldOpen: unknown[] = [];

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Range of ports to choose from. Outgoing connections on Linux and macOS use higher ports, so no
- * connection can occupy a chosen port before the test uses it.
+ * Range of ports to choose from. Outgoing connections on Linux and macOS use higher ports, so none
+ * can occupy a chosen port before the test uses it.
  */
 const first = 12_000;
 const last = 30_000;

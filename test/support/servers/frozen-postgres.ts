@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connectTo } from './connect.ts';
 
 /**
- * Freezes all processes of a server, as if its machine hung: connections stay open, but the server
- * does not respond. Returns a function that resumes the server. Linux only.
+ * Freezes all processes of a server, as if its machine hung: connections stay open, but nothing
+ * responds. Returns a function that resumes the server. Linux only.
  */
 export async function freezePostgres(url: string): Promise<() => void> {
   const pids = await processesOf(url);
@@ -16,7 +16,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // A process may have ended since the list was made, such as the process that made the list.
+      // A process may have ended since the list was made, such as the one that made the list.
     }
   }
 }

@@ -13,7 +13,7 @@ export interface Image {
   readonly healthcheck: readonly string[];
   /**
    * An account that owns no file of the image. `undefined` if the test does not run as root, or if
-   * this account cannot read the folder.
+   * the account cannot read the folder.
    */
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
 }
@@ -22,8 +22,7 @@ const nobody = 65_534;
 
 /**
  * Carries out the last stage of the Dockerfile without Docker. Requires `npm run build`. Copies the
- * files of the package without packing them. test/acceptance/package.test.ts checks the packed
- * files.
+ * package's files without packing them. test/acceptance/package.test.ts checks the packed files.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];

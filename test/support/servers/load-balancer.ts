@@ -10,13 +10,12 @@ import { waitFor } from '../wait-for.ts';
  */
 interface LoadBalancer {
   readonly url: string;
-  /** Starts probing a server. Resolves when this server is ready. */
+  /** Starts probing a server. Resolves when it is ready. */
   add(server: string): Promise<void>;
-  /** Returns whether a server, before it ended, reported that it was not ready. */
+  /** Returns whether the server reported that it was not ready before it ended. */
   saidGoodbye(server: string): boolean;
   /**
-   * Responses of status 500 or higher, lost connections, and requests for which no server was
-   * ready.
+   * Responses of status 500 or higher, lost connections, and requests that found no ready server.
    */
   readonly faults: readonly string[];
   close(): Promise<void>;

@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** Files that `npm pack` needs for its scripts or puts into the tarball. */
+/** Files that the scripts of `npm pack` need or that it puts into the tarball. */
 const needed = [
   'package.json',
   'tools',

@@ -15,12 +15,12 @@ export interface PostgresProxy {
   /** Cuts every open connection. Later connections work. */
   cut(): void;
   /**
-   * From now on, drops all bytes on the open connections, in both directions, without closing these
-   * connections. Later connections work.
+   * From now on, drops all bytes on the open connections, in both directions, without closing them.
+   * Later connections work.
    */
   silence(): void;
   /**
-   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves when that
+   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves once the
    * connection is silenced.
    */
   silenceAfter(text: string, bytes: number): Promise<void>;
@@ -76,7 +76,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
-        // When one side of a silenced connection closes it, the other side must not notice.
+        // When one side closes a silenced connection, the other side must not notice.
         if (!isCommitting && !silent.has(client)) other.destroy();
       });
     }

@@ -35,9 +35,9 @@ const template = `template_sluice_${process.pid}`;
 const run = globalThis as { sluicePostgres?: Shared };
 
 /**
- * Provides the server that all projects of a run share. vitest calls this function before each
- * project. To use another server (such as another version), set SLUICE_TEST_POSTGRES_URL to a
- * superuser's URL. That server must allow 400 connections.
+ * Provides the server that all projects of a run share. vitest calls this before each project. To
+ * use another server (such as another version), set SLUICE_TEST_POSTGRES_URL to a superuser's URL.
+ * That server must allow 400 connections.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   run.sluicePostgres ??= { server: prepareServer(), users: 0 };
@@ -71,8 +71,7 @@ async function startServer(): Promise<Server> {
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
-    // This value is low because PostgreSQL searches all these buffers whenever a table or database
-    // is dropped.
+    // This is low because PostgreSQL searches all buffers whenever a table or database is dropped.
     shared_buffers: '64MB',
     autovacuum_naptime: '5min',
   };

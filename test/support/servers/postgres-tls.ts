@@ -3,10 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { TestCertificates } from './certificates.ts';
 
-/**
- * A TLS server in front of the PostgreSQL server at `url`. The TLS server refuses connections
- * without TLS.
- */
+/** A TLS server in front of the PostgreSQL server at `url`. It refuses connections without TLS. */
 interface TlsPostgres {
   readonly port: number;
   /** Number of TLS connections so far. */

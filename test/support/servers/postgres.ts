@@ -33,8 +33,8 @@ async function createFrom(source: string): Promise<TestDatabase> {
   return {
     url: databaseUrl(serverUrl, name),
     alter: (option) => runOn(serverUrl, `alter database ${name} with ${option}`),
-    // Dropping fails while autovacuum works in the database, because autovacuum cannot be ended. A
-    // database that could not be dropped is removed with the server.
+    // Dropping fails while autovacuum works in the database, because autovacuum cannot be ended.
+    // The database is then removed with the server.
     drop: () => runOn(serverUrl, `drop database if exists ${name} with (force)`).catch(() => undefined),
   };
 }

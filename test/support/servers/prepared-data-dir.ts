@@ -7,17 +7,14 @@ import { prepareDatabase, provideDatabase } from '../../../src/queue/provide-dat
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /**
-     * Path of an empty data directory with a migrated database. A test must copy the directory and
-     * use the copy.
-     */
+    /** Path of an empty data directory with a migrated database. A test must use a copy. */
     preparedDataDir: string;
   }
 }
 
 /**
- * Creates the data directory. vitest calls this function once per project, because creating the
- * directory takes as long as a typical test.
+ * Creates the data directory. vitest calls this once per project, because it takes as long as a
+ * typical test.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));

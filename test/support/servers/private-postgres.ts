@@ -19,10 +19,7 @@ export interface PrivatePostgres {
    * checkpoint and ends all sessions.
    */
   stopImmediately(): Promise<void>;
-  /**
-   * Starts the server again, which includes crash recovery. Resolves when the server accepts
-   * connections.
-   */
+  /** Starts the server again, including crash recovery. Resolves when it accepts connections. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
@@ -31,8 +28,8 @@ const log = pino({ level: 'silent' });
 
 export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
-  // Without fsync, a stopped server loses only commits that are still in its own buffers. The tests
-  // allow this loss.
+  // Without fsync, a stopped server loses only commits that are still in its own buffers, which the
+  // tests allow.
   const settings = { fsync: 'off', max_connections: '150' };
   let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;

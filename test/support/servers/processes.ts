@@ -8,10 +8,7 @@ import { program } from './program.ts';
 /** Maximum number of bytes of a process's output that are kept for failure messages. */
 const keptOutput = 64 * 1024;
 
-/**
- * A `sluice` process that runs the program built by `npm run build`. The process is killed at the
- * end of the test file.
- */
+/** A `sluice` process of the program built by `npm run build`. It is killed after the test file. */
 export class SluiceProcess {
   readonly name: string;
   /** Standard output and standard error, in the order in which they arrived. */

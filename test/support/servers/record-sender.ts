@@ -4,8 +4,8 @@ import { waitFor } from '../wait-for.ts';
 
 /**
  * Three kinds are events: `event` has an event id from the sender, `keyed` has an Idempotency-Key,
- * and `marked` has neither. Metadata identifies events of the last two kinds. A `batch` contains an
- * event with an id, and a user that must not be stored without that event.
+ * and `marked` has neither. Metadata identifies the last two kinds. A `batch` contains an event
+ * with an id, and a user that must not be stored without the event.
  */
 export const kinds = ['event', 'keyed', 'marked', 'user', 'company', 'batch'] as const;
 export type Kind = (typeof kinds)[number];
@@ -15,10 +15,7 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/**
- * How long a connection waits after a refusal before its next request, in milliseconds. Real
- * clients also wait.
- */
+/** Milliseconds that a connection waits after a refusal, as real clients do. */
 const restMs = 50;
 
 const requests: Readonly<Record<Kind, (id: string) => { path: string; body: object }>> = {
@@ -40,8 +37,8 @@ const requests: Readonly<Record<Kind, (id: string) => { path: string; body: obje
 const event = { user_id: 'usr_1', event_name: 'Thing Done' };
 
 /**
- * Sends each record once, over a fixed number of keep-alive connections, and stores the status of
- * each record. autocannon only counts responses, and forgets records that got no response.
+ * Sends each record once, over a fixed number of keep-alive connections, and stores each record's
+ * status. autocannon only counts responses, and forgets records without a response.
  */
 export class RecordSender {
   /** Status by record id. `null` if there was no response. */
@@ -64,7 +61,7 @@ export class RecordSender {
   }
 
   /**
-   * Waits until a record sent after this call is accepted. Returns how many milliseconds that took.
+   * Waits until a record sent after this call is accepted. Returns the milliseconds of the wait.
    */
   async untilServed(timeoutMs: number): Promise<number> {
     const since = performance.now();
@@ -80,7 +77,7 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Stops sending. Resolves when each sent record has received its response or has failed. */
+  /** Stops sending. Resolves when each sent record has its response or has failed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all(this.#loops);

@@ -14,10 +14,7 @@ interface PostOptions {
   readonly key?: string | null;
 }
 
-/**
- * A stored profile. Times are strings with microseconds, so their alphabetical order is their order
- * in time.
- */
+/** A stored profile. Times are strings with microseconds, which sort in the order of time. */
 export interface StoredProfile {
   readonly id: string;
   readonly company_id: string | null;
@@ -79,14 +76,11 @@ export interface RecordSite {
   /** Returns how many rows the tables of single records contain, over all environments. */
   countRows(): Promise<Readonly<Record<'users' | 'companies' | 'events', number>>>;
   /**
-   * Runs a statement in a transaction on a separate connection. The transaction stays open until
+   * Runs a statement in a transaction on a separate connection. Keeps the transaction open until
    * `release` is called.
    */
   hold(statement: string): Promise<HeldLock>;
-  /**
-   * Waits until at least `sessions` sessions wait for a lock. Returns the process ids of these
-   * sessions.
-   */
+  /** Waits until at least `sessions` sessions wait for a lock. Returns their process ids. */
   blocked(sessions?: number): Promise<number[]>;
   /**
    * Runs `work` with a second server on the same data. Like separate processes, the two servers
@@ -103,7 +97,7 @@ export async function openRecordSite(options: TestSystemOptions = {}): Promise<R
   return recordSite(t, await serve(t));
 }
 
-/** Creates a site from a system and a server. `close` closes both. */
+/** `close` closes both the system and the server. */
 export function recordSite(t: TestSystem, server: TestServer): RecordSite {
   const releases: (() => Promise<void>)[] = [];
   const connections: RawConnection[] = [];

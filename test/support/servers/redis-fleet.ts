@@ -12,7 +12,7 @@ import { freePort } from './free-port.ts';
 interface RedisFleet {
   /** Value of REDIS_URL. */
   readonly url: string;
-  /** Returns a connection to the node at a port. The connection is closed when the fleet stops. */
+  /** Returns a connection to the node at a port. It is closed when the fleet stops. */
   look(port: number): Redis;
   /** Sends SIGKILL to the node at a port. */
   kill(port: number): Promise<void>;
@@ -29,8 +29,8 @@ export async function startTlsRedis(certificates: TestCertificates): Promise<Red
 }
 
 /**
- * Starts a master, its replica and a sentinel, each with a password. The first of `ports` is that
- * of the master.
+ * Starts a master, its replica and a sentinel, each with a password. The first of `ports` is the
+ * master's.
  */
 export async function startSentinelRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
@@ -67,7 +67,7 @@ export async function startSentinelRedis(certificates: TestCertificates | null =
 export async function startClusterRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const ports = await freePorts(3);
-  // By default the port of the cluster bus is port + 10000, which may be higher than 65535.
+  // The default port of the cluster bus is port + 10000, which may be higher than 65535.
   const buses = await freePorts(3);
   await Promise.all(
     ports.map((port, at) => nodes.start(port, ['cluster-enabled yes', `cluster-port ${buses[at]}`])),
@@ -94,7 +94,7 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
-/** The nodes of a fleet. If there are certificates, the nodes accept only TLS. */
+/** The nodes of a fleet. With certificates, they accept only TLS. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();

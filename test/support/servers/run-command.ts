@@ -3,8 +3,7 @@ import { createProgram } from '../../../src/processes/program.ts';
 import type { TestSystem } from './system.ts';
 
 /**
- * Runs `sluice <args>` in this process on a test system. Returns its output. Throws the error of
- * the command.
+ * Runs `sluice <args>` in this process on a test system. Returns its output, or throws its error.
  */
 export async function runCommand({ variables }: TestSystem, ...args: readonly string[]): Promise<string> {
   let printed = '';

@@ -32,7 +32,7 @@ export interface TestS3 {
 
 /**
  * `before`, `after`, `half-way`: the connection is lost before the request is served, after it, or
- * half-way through the response. `stalled`: the response stops half-way but the connection stays
+ * half-way through the response. `stalled`: the response stops half-way, but the connection stays
  * open. `denied`: the request is refused.
  */
 type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
@@ -165,8 +165,8 @@ function completeWrites({ store }: S3rver, folder: string): void {
 }
 
 /**
- * Corrects how s3rver serves the range `bytes=0-0`. Uncorrected, s3rver returns the whole file
- * because the end 0 is falsy.
+ * Corrects the range `bytes=0-0`, for which s3rver returns the whole file because the end 0 is
+ * falsy.
  */
 function readSingleBytes({ store }: S3rver): void {
   const getObject = store.getObject as (...args: unknown[]) => Promise<unknown>;
@@ -176,15 +176,12 @@ function readSingleBytes({ store }: S3rver): void {
   });
 }
 
-/**
- * Maximum number of objects on a page of a list. The maximum is small, so that tests need several
- * pages.
- */
+/** Maximum number of objects on a page of a list. Small, so that tests need several pages. */
 const pageKeys = 10;
 
 /**
- * Lists objects in pages without s3rver's tokens, because these need a cipher that OpenSSL lacks.
- * Instead, clients continue with `start-after`.
+ * Lists objects in pages without s3rver's tokens, which need a cipher that OpenSSL lacks. Instead,
+ * clients continue with `start-after`.
  */
 function listInPages(server: S3rver): void {
   const { store } = server;

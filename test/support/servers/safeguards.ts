@@ -1,7 +1,6 @@
 /**
- * Functions that disable a safeguard of the service by changing the ledger. With one of these
- * functions, a test proves that it fails without the safeguard. Production code needs no switch for
- * this.
+ * Functions that disable a safeguard of the service by changing the ledger. With them, a test
+ * proves that it fails without the safeguard. Production code needs no switch for this.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
@@ -25,10 +24,7 @@ export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> 
   );
 }
 
-/**
- * From now on, drops every row that records a replay. Returns a function that stops dropping these
- * rows.
- */
+/** From now on, drops every row that records a replay, until the returned function is called. */
 export async function forgetReplays(sql: Sql): Promise<() => Promise<void>> {
   await sql(
     'create function sluice.forget() returns trigger language plpgsql as $$ begin return null; end $$',

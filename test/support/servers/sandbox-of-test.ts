@@ -3,8 +3,8 @@ import { inputError } from '../../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.ts';
 
 /**
- * Tasks that misbehave as badly as hostile bytes can make a parser misbehave. Tests import only the
- * types of these tasks.
+ * Tasks that misbehave as badly as hostile bytes can make a parser misbehave. Tests import only
+ * their types.
  */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
@@ -27,9 +27,7 @@ export const tasks = {
       yield Buffer.concat(answers);
     }
   },
-  /**
-   * Creates one array that is larger than the heap. In a thread, this would end the whole process.
-   */
+  /** Creates one array larger than the heap. In a thread, this would end the whole process. */
   async *largeArray() {
     yield new Array(60_000_000).fill({}).length;
   },
@@ -59,10 +57,7 @@ export const tasks = {
     yield* [];
     process.exit(3);
   },
-  /**
-   * Sends SIGTERM to its own process, as if an operator or the operating system had stopped the
-   * service.
-   */
+  /** Sends SIGTERM to its own process, as an operator or the operating system would. */
   async *stop() {
     process.kill(process.pid, 'SIGTERM');
     await delay(2 ** 30);

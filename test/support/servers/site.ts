@@ -19,8 +19,8 @@ import { redisAvailable, startRedis, type TestRedis } from './redis.ts';
 export type Queue = 'postgres' | 'redis';
 export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
 /**
- * The queue for tests that do not depend on the kind of queue: Redis, as in production, if it is
- * installed.
+ * The queue for tests that do not depend on the kind of queue: Redis if it is installed, as in
+ * production.
  */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
@@ -43,8 +43,8 @@ interface SiteOptions {
 }
 
 /**
- * A database, a queue and a folder, set up in the way that an operator does. Tests run real
- * processes of the service on this site.
+ * A database, a queue and a folder, set up as an operator would set them up. Tests run real
+ * processes of the service on it.
  */
 export interface Site {
   readonly queue: Queue;
@@ -61,8 +61,7 @@ export interface Site {
   /** `null` unless the options ask for a private server. */
   readonly postgres: PrivatePostgres | null;
   /**
-   * Starts `sluice serve` with the settings of the site and `settings`. Resolves when the server
-   * listens.
+   * Starts `sluice serve` with the settings of the site and `settings`. Resolves when it listens.
    */
   serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
   /** Starts `sluice work`. Resolves when the worker is ready for tasks. */
@@ -71,7 +70,6 @@ export interface Site {
     output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
   workers(count: number): Promise<SluiceProcess[]>;
-  /** Sends SIGKILL to every worker and its forks. */
   killWorkers(): Promise<void>;
   /**
    * Expires all leases, as if killed workers had sent no heartbeat for too long.
@@ -121,7 +119,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Opens a site and runs the test on it. Removes the site at the end even if the test fails. */
+/** Opens a site and runs the test on it. Removes the site even if the test fails. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {
@@ -221,8 +219,8 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Blocks writes of the user `key`, by an insert that is never committed, until the returned
- * function is called. A worker that writes this user waits within the transaction of its chunk.
+ * Inserts the user `key` without committing, until the returned function is called. A worker that
+ * writes this user waits within the transaction of its chunk.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [
@@ -249,7 +247,7 @@ export async function hold(
 }
 
 /**
- * Locks the task of a chunk until the returned function is called. Until then, workers skip this
+ * Locks the task of a chunk until the returned function is called. Until then, workers skip the
  * chunk and claim the next one.
  */
 export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
@@ -260,10 +258,7 @@ export async function holdChunk(site: Site, jobId: string, chunkNo: number): Pro
   return hold(site, `select ${ofChunk} for no key update`, [jobId, chunkNo]);
 }
 
-/**
- * Returns the name of a session that works on `what` and meets the condition. `null` if no session
- * does.
- */
+/** Returns the name of a session that works on `what` and meets the condition, or `null`. */
 export async function workingSession(
   sql: Sql,
   what: 'chunk' | 'finish' | 'export',

@@ -22,8 +22,8 @@ const folders = [
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
 /**
- * Folder of an installed PostgreSQL with all its tools. `undefined` if no folder has all tools.
- * Tests that need them are then skipped.
+ * Folder of an installed PostgreSQL with all its tools. `undefined` if there is none. Tests that
+ * need the tools are then skipped.
  */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
@@ -33,7 +33,7 @@ interface SystemPostgres {
   urlOf(database: string): string;
   /** Returns a path to which the tools may write. */
   scratch(name: string): string;
-  /** Runs a tool as an operator would. If the tool fails, throws its error output. */
+  /** Runs a tool as an operator would. If it fails, throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Programs that check our example files, with the Debian package of each. If a program is missing,
- * its tests are skipped and the reason is printed.
+ * Programs that check our example files, with their Debian packages. If a program is missing, its
+ * tests are skipped and the reason is printed.
  */
 const packages = {
   promtool: 'prometheus',

@@ -48,14 +48,10 @@ export interface TestSystem extends Tenant {
   readonly redis: TestRedis | null;
   /** `null` unless the storage is S3. */
   readonly s3: TestS3 | null;
-  /**
-   * Starts another worker in this process. The worker has its own connections and is stopped by
-   * `close`.
-   */
+  /** Starts another worker in this process, with its own connections. `close` stops it. */
   startWorker(write?: ExportWriter): RunningWorker;
   /**
-   * Opens a second system on the same data, as another process would. Close the second system
-   * before the first.
+   * Opens a second system on the same data, as another process would. Close it before the first.
    */
   openAnother(options?: { readonly databaseUrl?: string }): System;
   addEnvironment(name: string): Promise<Tenant>;
@@ -74,8 +70,7 @@ export interface Tenant {
 }
 
 /**
- * Opens a system and closes it at the end of the test file. Call this function once, at the top of
- * the file.
+ * Opens a system and closes it at the end of the test file. Call this once, at the top of the file.
  */
 export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
   const t = await openTestSystem(options);

@@ -20,7 +20,7 @@ export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): 
   return takeNextTask(context, [kind], new Turns());
 }
 
-/** Runs the due tasks of these kinds one after another. Returns the number of tasks that ran. */
+/** Runs the due tasks of these kinds one after another. Returns the number of tasks run. */
 export async function runDueTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -28,8 +28,8 @@ export async function runDueTasks<C extends TaskContext>(
 ): Promise<number> {
   const turns = new Turns();
   let count = 0;
-  // A task that was released because of a stop is immediately due again. Therefore, the loop ends
-  // instead of claiming that task a second time.
+  // A task released because of a stop is immediately due again. The loop ends instead of claiming
+  // it a second time.
   while (!signals.stopping.aborted && !signals.deadline.aborted) {
     const claim = await takeNextTask(context, kinds, turns);
     if (claim === null) return count;

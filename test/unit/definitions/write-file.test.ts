@@ -5,7 +5,7 @@ import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../../../src/lookups/definitions.ts';
 import { runs } from '../../support/runs.ts';
 
-/** Strings that YAML would read as other values if the strings were not quoted. */
+/** Strings that YAML would read as other values if they were not quoted. */
 const tricky = [
   'yes',
   'null',
@@ -114,7 +114,7 @@ test.each(fileFormats)('any definitions written as %s are read back unchanged', 
       const text = writeDefinitionsFile(definitions, format);
       const reading = readDefinitionsFile(Buffer.from(text), []);
       expect(reading.problems).toEqual([]);
-      // Compares both values as JSON, because JSON is what is stored. In JSON, -0 is 0.
+      // Compares both values as JSON, because JSON is stored. In JSON, -0 is 0.
       expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
     }),
     { numRuns: runs(100) },

@@ -10,7 +10,7 @@ export interface FedRecord {
 }
 
 /**
- * Runs a scanner that receives more and more bytes: first those up to the first of `ends`, then
+ * Runs a scanner on a growing buffer: first with the bytes up to the first of `ends`, then with
  * those up to the second, and so on.
  */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
@@ -20,7 +20,7 @@ export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonl
    * Where to continue searching for the end of an oversized record. -1 if no record is oversized.
    */
   let from = -1;
-  /** Number of the first record that may be inside a cell. -1 if there is no such record. */
+  /** Number of the first record that may be inside a cell. -1 if there is none. */
   let open = -1;
   let openFrom = 0;
   for (const [index, end] of ends.entries()) {

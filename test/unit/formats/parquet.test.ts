@@ -20,10 +20,7 @@ const bytesOf = (file: Buffer, notes: string[] = []) => collect(parquetToNdjson(
 const linesOf = async (file: Buffer, notes: string[] = []) =>
   (await bytesOf(file, notes)).toString().split('\n').slice(0, -1);
 
-/**
- * Returns a file written by DuckDB 1.5. Each of these files has 40 rows with values of all DuckDB
- * types.
- */
+/** Returns a file written by DuckDB 1.5, with 40 rows of values of all DuckDB types. */
 const sample = (codec: string) => readFileSync(new URL(`samples/duckdb-${codec}.parquet`, import.meta.url));
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
@@ -148,7 +145,7 @@ describe('a Parquet file', () => {
     ];
     const names = [Buffer.from('Zo\xeb', 'latin1'), Buffer.from('\ufffd \u{10000}')];
     const text = await bytesOf(bufferOf([{ name: 'name', data: names }] as never, { schema }));
-    // As in any other format, the loader refuses the record with an invalid byte later.
+    // As in any other format, the loader later refuses the record with an invalid byte.
     expect(text).toEqual(
       Buffer.concat([
         Buffer.from('{"name":"Zo'),
@@ -388,8 +385,7 @@ describe('a page of a Parquet file', () => {
   // proves: hostile-files
   test('a page in Zstandard never unpacks beyond its stated size', async () => {
     const { ZSTD: unpack } = await codecsOf('ZSTD');
-    // A single block that repeats one byte 131,072 times. The frame does not state its decompressed
-    // size.
+    // A block that repeats one byte 131,072 times. The frame does not state its decompressed size.
     const bomb = Buffer.from('28b52ffd0058030010' + '61', 'hex');
     expect(unpack?.(bomb, 131_072).every((byte) => byte === 0x61)).toBe(true);
     for (const bytes of [1, 131_071]) expect(unpack?.(bomb, bytes).length).toBeLessThanOrEqual(bytes);

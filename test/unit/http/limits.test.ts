@@ -8,8 +8,7 @@ const start = () => {
 };
 
 /**
- * Makes guesses, the n-th from the address `address(n)`. Returns how many guesses were compared
- * with a key.
+ * Makes guesses, the n-th from the address `address(n)`. Returns how many were compared with a key.
  */
 function guess(logins: FailedLogins, guesses: number, address: (n: number) => string): number {
   let compared = 0;

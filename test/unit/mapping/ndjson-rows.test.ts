@@ -135,8 +135,8 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
 }
 
 /**
- * Returns the row without its removal flag. The reader may set this flag because of a property that
- * a later property overwrites.
+ * Returns the row without its removal flag. The reader may set the flag because of a property that
+ * a later one overwrites.
  */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 

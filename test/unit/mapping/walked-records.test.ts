@@ -288,7 +288,7 @@ it('walked records give the same rows, types, counts and refusals as parsed ones
   );
 });
 
-/** Rewritten records, whose last member has the implied profiles. */
+/** Rewritten records. The last member of each record holds its implied profiles. */
 const rewrittenLine = fc
   .tuple(record, fc.array(record, { maxLength: 3 }), line)
   .map(([text, profiles, otherLine]) =>

@@ -9,8 +9,7 @@ import { bundleOptions } from '../../../tools/bundle-options.ts';
 import type { tasks } from '../../support/servers/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-// The program is built in advance, because a process that has to compile its program starts ten
-// times slower.
+// The program is built in advance, because a process that compiles it starts ten times slower.
 const outdir = join(packageRoot, 'dist', 'test');
 const source = join(packageRoot, 'test', 'support', 'servers', 'sandbox-of-test.ts');
 await build({ ...bundleOptions, entryPoints: [source], outdir });

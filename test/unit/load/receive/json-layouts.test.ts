@@ -231,7 +231,7 @@ describe('a damaged record', () => {
             // A text that does not start like JSON is read as a CSV whose header does not contain
             // an id.
             if (file === null || file.format === 'csv') return;
-            // Records without an id are refused, so only records with an id are compared.
+            // Records without an id are refused, so only the others are compared.
             const records = recordsOf(file).filter(hasId);
             const originals = JSON.parse(JSON.stringify(values)) as unknown[];
             const damagedText =

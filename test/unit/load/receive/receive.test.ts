@@ -173,7 +173,7 @@ describe('the files that are received', () => {
       expect(await refusal(upload.subarray(0, upload.length - 30))).toMatch(/^400 unsupported_format/);
     }
     expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
-    // Delimiters, quotes and comments have no meaning in the cells of a sheet.
+    // Delimiters, quotes and comments have no meaning in cells of a sheet.
     const texts = [
       textRow(1, 'Report; of; May'),
       textRow(3, 'user_id', 'a;b;c;d', "'x'"),
