@@ -20,8 +20,8 @@ const loadDefaults = {
 } as const satisfies Partial<TaskKind<LoadContext>>;
 
 /**
- * When a load restarts, prepares it so that its chunks can be processed. If the load applies a
- * plan, also checks whether profiles have changed since the plan was made.
+ * Prepares a restarted load so that its chunks can be processed. If the load applies a plan, also
+ * checks whether profiles have changed since the plan was made.
  */
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 

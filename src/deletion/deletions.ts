@@ -130,8 +130,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // In the body, because a misspelt query parameter would be ignored, so the request would delete.
-  // A misspelt member is refused.
+  // `dry_run` is in the body, because a misspelt query parameter would be ignored and the deletion
+  // would run. A misspelt member is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -165,7 +165,7 @@ interface DeletionRequest {
   readonly options: DeletionOptions;
 }
 
-/** Returns the schemas and a reader of requests with these options. */
+/** Returns the schemas of requests with these options, and a reader for such requests. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
@@ -198,9 +198,7 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/**
- * Checks ids that do not come from JSON. Returns the ids without repetitions. @throws InputError
- */
+/** Checks ids from sources other than JSON. Returns them without duplicates. @throws InputError */
 export function checkIds(entity: Entity, texts: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: texts }));
   return [...new Set(texts)];

@@ -55,7 +55,7 @@ export interface DeletionOption {
   readonly question: string;
 }
 
-/** Options by name. The value of an option that was set is true. */
+/** Option values by name: true for each option that was set. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
 export interface Attempt {

@@ -83,8 +83,8 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
 }
 
 /**
- * Reads the ids in the order of the request. With `limit`, reads at most that many of the ids that
- * have no outcome yet.
+ * Reads the ids in the order of the request. With `limit`, reads at most `limit` ids, and only ids
+ * without an outcome.
  */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })

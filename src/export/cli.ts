@@ -189,7 +189,7 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
   );
 }
 
-/** Also contains the values of `optionFlags`. */
+/** In addition to these flags, contains the values of `optionFlags`. */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
 /**

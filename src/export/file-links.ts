@@ -54,8 +54,8 @@ export function linkHolder({ keyId, session }: Caller): LinkHolder {
 
 /**
  * Returns links signed by the file store or, if it cannot sign, links at `baseUrl` signed by
- * sluice. Links signed by sluice are bound to their holder (`null` in messages). Returns no links
- * unless the export is completed and its files exist.
+ * sluice. Links signed by sluice are bound to `holder` unless it is `null`, as in messages. Returns
+ * no links unless the export is completed and its files exist.
  */
 export async function fileLinks(
   { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,
@@ -99,7 +99,7 @@ async function ourLinks(
 }
 
 /**
- * Returns links for a message. They are valid for LINK_TTL_MS and not bound to a key. Returns no
+ * Returns links for a message. They are valid for LINK_TTL_MS and not bound to a holder. Returns no
  * links if the files have been removed.
  */
 export async function linkFilesForMail(
@@ -141,7 +141,7 @@ export interface LinkRequest {
   readonly filename: string;
   /** End of validity as Unix time in seconds, with the same digits as in the link. */
   readonly expires: string;
-  /** `null` in messages. */
+  /** `null` if the link was sent in a message. */
   readonly holder: LinkHolder | null;
   readonly signature: string;
 }
@@ -168,7 +168,7 @@ export async function findLinkedFile(
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, holder, config };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
-  // Takes the same time, no matter where the signatures differ.
+  // Takes the same time wherever the signatures differ.
   const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected);
   if (!isOurs || row === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {

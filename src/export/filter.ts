@@ -148,10 +148,7 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/**
- * Returns the condition that the row was written by a transaction that is not visible to the
- * cursor.
- */
+/** Returns the condition that the row was written by a transaction not visible to the cursor. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
   // With a literal, the planner can use block ranges. The literal is safe, because a cursor
@@ -169,7 +166,7 @@ function anyOf(column: string, values: readonly string[]): Condition[] {
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** Rows whose column is null are kept. */
+/** Keeps rows whose column is null. */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -193,7 +190,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** In a pattern, `*` matches any characters. */
+/** In a pattern, `*` matches any number of characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];

@@ -68,8 +68,8 @@ const manifest = Type.Object({
    */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**
-   * Loads that had been accepted but not ended. The files may contain a part of the rows of these
-   * loads.
+   * Loads that had been accepted but not ended. The files may contain only some of these loads'
+   * rows.
    */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   datasets: Type.Array(

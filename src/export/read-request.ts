@@ -150,7 +150,7 @@ function distinct(texts: readonly string[] = []): string[] {
   return [...new Set(texts)];
 }
 
-/** Range of time. `from` is inclusive and `to` is exclusive. `null` for an open end. */
+/** Time range. `from` is inclusive and `to` is exclusive. `null` for an open end. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;

@@ -10,8 +10,7 @@ type ExportFacts = Pick<Export, 'written'> &
 
 /** Returns the document of an export or of work that exports. */
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The ledger and the manifest list files in different orders, but the document always in this
-  // one.
+  // The document lists files in this order. The ledger and the manifest use different orders.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

@@ -43,7 +43,7 @@ export interface Sized {
 
 interface Waiting<T> {
   readonly record: T;
-  /** Time by the clock of `performance.now()`. */
+  /** Start of the wait, on the clock of `performance.now()`. */
   readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;

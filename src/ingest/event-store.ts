@@ -154,7 +154,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** An event may arrive before the profile. */
+/** Also true for a user who has events but no profile, because events may arrive first. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

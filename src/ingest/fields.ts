@@ -52,7 +52,6 @@ export class Fields {
 
   /**
    * `what` names the record in error messages.
-   *
    * @throws InputError if the record is not an object
    */
   constructor(parsed: ParsedJson, bytes: number, what: string) {

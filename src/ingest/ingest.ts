@@ -55,8 +55,8 @@ declare module '../context.ts' {
 }
 
 /**
- * Number of lanes for users. All records of a key use the same lane, and a lane runs one statement
- * at a time. This keeps the records of each key in order.
+ * Number of lanes for users. All records of a user use the same lane, and a lane runs one statement
+ * at a time. This keeps each user's records in order.
  */
 const userLanes = 2;
 /**
@@ -69,7 +69,7 @@ const SECOND_STATEMENT_RECORDS = 200;
 
 /**
  * Number of windows for batches that contain profiles. Such a batch waits for all records in the
- * lanes, and later single profiles wait for the batch. This keeps the records of each key in order.
+ * lanes, and later single profiles wait for the batch. This keeps each profile's records in order.
  */
 const profileBatches = 1;
 

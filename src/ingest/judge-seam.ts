@@ -5,7 +5,9 @@ import type { Database } from '../postgres/database.ts';
 
 /** Judges records before they are stored, in environments that have this judge's use. */
 export interface JudgeSeam {
-  /** Name of the use. Every single record that arrives after the use has begun is judged. */
+  /**
+   * Name of the use. All single records and batches that arrive after the use has begun are judged.
+   */
   readonly use: string;
   /**
    * Opens the judge's current stage. Returns `null` if there is none.

@@ -72,7 +72,7 @@ export async function readBatch(body: Buffer, format: BatchFormat, readItem: Rea
 }
 
 /**
- * Returns the first problem of an item and the number of its other problems.
+ * Returns a rejection with the item's first problem and the number of its other problems.
  * @throws `error` if it is not an InputError
  */
 export function rejection(index: number, error: unknown): Rejection {

@@ -42,7 +42,7 @@ export interface EventRecord extends Record_ {
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** Set if the event creates the user when the user does not exist. */
+  /** Set if the event creates a missing user. */
   readonly impliesUser?: true;
   readonly userId: string;
   /** `null` to use the user's company, '' for no company. */

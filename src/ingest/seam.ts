@@ -4,9 +4,7 @@ import type { System } from '../context.ts';
 import type { JsonObject } from '../formats/json-text.ts';
 import type { ReadItem } from './read-batch.ts';
 
-/**
- * Calls that are in the format of another service, but are sent to the addresses of our own calls.
- */
+/** Calls in another service's format that are sent to the URLs of our own calls. */
 export interface CallSeam {
   /** Parts of the API document: a sentence, responses by status, and error codes. */
   readonly description: string;

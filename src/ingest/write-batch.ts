@@ -256,7 +256,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
 }
 
 /**
- * Returns the events. If an earlier item moved an event's user to a company, the event has that
+ * Returns the events. If an earlier item moved an event's user to a company, the event gets that
  * company.
  */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {

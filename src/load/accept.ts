@@ -4,7 +4,7 @@
  * the balance, and `end.ts` ends loads in all other ways.
  *
  * Guarantees: read = inserted + updated + unchanged + removed + superseded + rejected. The result
- * equals reading the file from top to bottom.
+ * is the same as if the file were read from top to bottom.
  */
 
 import { uuidv7 } from '../base/uuid.ts';

@@ -74,7 +74,7 @@ export interface LoadProgress {
 
 /**
  * Ends a chunk and its task, and adds the chunk's tally. If the claim no longer owns the task,
- * returns `null`, and the caller must roll back. Completes a load of one chunk, unless the load
+ * returns `null`, and the caller must roll back. Completes a single-chunk load, unless the load
  * must fail or an option in `endOptions` requires a finish task.
  */
 export async function finishChunk(

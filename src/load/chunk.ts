@@ -148,7 +148,7 @@ async function tryInserting(
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
       // Either a user exists, or PostgreSQL refuses a record, which merging will report. Later
-      // chunks are merged.
+      // chunks are merged, not inserted.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

@@ -182,7 +182,7 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
 }
 
 /**
- * Returns whether each file has only one chunk. Such loads run one after another, so a second
+ * Returns whether each file has only one chunk. The loads then run one after another, so a second
  * worker would be idle.
  */
 function isOneChunk(inputs: readonly Input[]): boolean {

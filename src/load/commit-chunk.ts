@@ -32,7 +32,7 @@ import type { LoadSource } from './running-store.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** Set if this was the load's only chunk and therefore completed the load. Otherwise, `null`. */
+  /** `null` unless this was the load's only chunk and completed it. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -41,7 +41,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** Thrown if a load of one chunk exceeds `max_errors`. Nothing has been written. */
+/** Thrown if a single-chunk load exceeds `max_errors`. Nothing has been written. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -53,7 +53,7 @@ export class TooManyRefused extends Error {
 }
 
 /**
- * Checks `max_errors` for a load of one chunk. Other loads have a separate pass for this check.
+ * Checks `max_errors` for a single-chunk load. Other loads have a separate pass for this check.
  * @throws TooManyRefused
  */
 export function requireFewRefused(
@@ -130,8 +130,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes to `write` the companies of the chunk's users that may not exist yet, and
- * remembers these companies after the commit.
+ * Commits a chunk. Passes to `write` those companies of users that may not exist yet, and remembers
+ * them after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,

@@ -18,8 +18,8 @@ import { loadOf } from './store.ts';
 const ends = { ended_at: sql<Date>`now()` };
 
 /**
- * Completes a load and deletes the data of its run. A plan keeps the hashes of its keys until it is
- * applied. Must be called in the transaction that ends the `finish` task.
+ * Completes a load and deletes the data that only its run needs. A plan keeps the hashes of its
+ * keys until it is applied. Must be called in the transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -78,7 +78,7 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have been committed in the meantime and have added the finish task.
+  // The last chunk may have been committed in the meantime and added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }

@@ -115,7 +115,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Records that a load failed or was cancelled, after calling the hooks of the load's options. */
+/** Notes the end of a load that failed or was cancelled, after calling the hooks of its options. */
 async function recordStop(
   context: Ending,
   db: Database,
@@ -130,7 +130,7 @@ async function recordStop(
 }
 
 /**
- * Reports to capabilities that a load has ended or is held, in the transaction that does so. See
+ * Reports to capabilities, in the same transaction, that a load has ended or is held. See
  * `JobSeam`.
  */
 export async function recordLoadEnd(

@@ -13,7 +13,7 @@ import { receivingStore } from './received.ts';
 
 /* Checks, before a load is accepted, that its options fit its file. */
 
-/** Returns the request with a map whose columns are spelled as in the header of the file. */
+/** Returns the request with the map's columns spelled as in the header of the file. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -53,7 +53,7 @@ export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): 
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** Returns the kind of the records. In a CSV, the header determines the kind. */
+/** Returns the kind of the records. For CSV, the header determines the kind. */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

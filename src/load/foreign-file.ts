@@ -11,10 +11,10 @@ import type { ReceivedFile } from './receive/received-file.ts';
 /** Number of bytes at the start of a JSON file that are searched for its first records. */
 const FIRST_BYTES = 1024 * 1024;
 
-/** Header of a CSV, or first records of a JSON file. */
+/** Header of a CSV file, or the first few records of a JSON file. */
 export interface Beginning {
   readonly records: readonly JsonObject[];
-  /** Column names of a CSV, or keys of a JSON file. */
+  /** Column names of a CSV file, or keys of a JSON file. */
   readonly names: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export async function readBeginning(
 
 /**
  * Returns the first record in the format of another service, or `null`. If the load has a preset,
- * only records for different presets count.
+ * only records for other presets count.
  */
 export function findForeign(
   { records, names }: Beginning,

@@ -158,7 +158,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // The messages of these failures explain how to correct the file.
+  // These failure messages explain how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed')
     return (await isLoadTakenBack(system.db, system.loads, environmentId, load.jobId))

@@ -21,7 +21,7 @@ export const MAX_SAMPLE_VALUE_CHARS = 256;
 export const MAX_SAMPLE_PROPERTIES = 50;
 export const MAX_SHOWN_MENDS = 20;
 /**
- * Maximum size of a load of one chunk that the accepting server may merge itself, which takes 1 to
- * 2 ms.
+ * Maximum size, in bytes, of a single-chunk load that the accepting server may merge itself, which
+ * takes 1 to 2 ms.
  */
 export const SMALL_LOAD_BYTES = 64 * KiB;

@@ -16,9 +16,9 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-// Selects the stored rows of a dataset in key order. The exported columns are computed outside
-// (`from (…) page`), so that a sort only has to handle short rows. The outer select repeats the
-// order at no cost, because PostgreSQL guarantees only the outermost order.
+// Selects the stored rows of a dataset in key order. The exported columns are computed in the outer
+// query (`from (…) page`), so that sorts handle only short rows. The outer query repeats the order,
+// which costs nothing, because PostgreSQL guarantees only the outermost order.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
@@ -90,8 +90,8 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Selects removed companies to which users still refer. In a copy, the row of such a user would
- * create the company again.
+ * Selects removed companies to which users still refer. In a copy, such a user's row would recreate
+ * the company.
  */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all

@@ -6,12 +6,12 @@ const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
 /**
- * The two times at the end of a profile row both have this length, so they can be cut off without
+ * Both times at the end of a profile row are as long as this sample, so they can be cut off without
  * parsing.
  */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** How to find the ends of rows, and the part of a row that is not content. */
+/** Rules for finding the ends of rows, and the part of a row that is not content. */
 export interface RowText {
   /** Returns a function that finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];

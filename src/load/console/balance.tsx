@@ -4,7 +4,7 @@ import { type LoadJob, refusedHref } from '../../console/client/lib/jobs.ts';
 
 /* Balance of a load's records: a bar, and each number next to its label. */
 
-/** Parts of a balance. The keys are names in the API and in the colours of tokens.css. */
+/** Parts of a balance. The keys are names in the API and of colours in tokens.css. */
 const parts = {
   inserted: 'new',
   updated: 'changed',

@@ -112,7 +112,7 @@ export function requireRecord(
 
 /**
  * Returns the error for a missing id column. If the columns look like events, the error does not
- * suggest an id, because an id would make the events profiles.
+ * suggest an id, because events with an id would be loaded as profiles.
  */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;

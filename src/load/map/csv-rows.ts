@@ -67,8 +67,8 @@ export class CsvRows {
   }
 
   /**
-   * Computes digests of the next chunk's records. Offers the records whose key needs no rewriting
-   * to the search for unchanged records.
+   * Computes digests of the next chunk's records. Offers to the search for unchanged records those
+   * whose key needs no rewriting.
    */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;

@@ -140,10 +140,7 @@ export class EventBuffer {
     }
   }
 
-  /**
-   * Returns the distinct users and companies of all rows, in the form that they have in the COPY
-   * text.
-   */
+  /** Returns the distinct users and companies of all rows, as they appear in the COPY text. */
   named(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();

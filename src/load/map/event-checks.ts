@@ -88,8 +88,8 @@ const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
 /**
- * Reads the times of records. A time may be from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the
- * load.
+ * Reads the times of records. The earliest allowed time is `EARLIEST_EVENT`. The latest is
+ * `MAX_EVENT_AHEAD_MS` after the load was accepted.
  */
 export class EventTimes {
   #latest = 0;

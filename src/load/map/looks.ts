@@ -12,7 +12,9 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
 
 /** Minimum share of the values that must have the look. */
 const leastShare = 0.9;
-/** Minimum number of card numbers. A tenth of all strings of digits would pass as card numbers. */
+/**
+ * Minimum number of card numbers in a column. A tenth of all digit strings pass as card numbers.
+ */
 const leastCards = 5;
 
 /** Returns the look shared by nearly all values of a column, or `null`. */

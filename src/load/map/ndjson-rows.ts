@@ -21,8 +21,8 @@ export class NdjsonRows {
   }
 
   /**
-   * Computes digests of the next chunk's records. Offers the records whose key is found without
-   * parsing to the search for unchanged records.
+   * Computes digests of the next chunk's records. Offers to the search for unchanged records those
+   * whose key is found without parsing.
    */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);

@@ -23,7 +23,7 @@ class Member {
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
-  /** Columns that have cells outside the sample. */
+  /** Columns that may have cells outside the sample. */
   readonly #columns = new Set<string>();
   #records = 0;
   /**
@@ -43,15 +43,18 @@ export class PropertyTypes {
   }
 
   /**
-   * Remembers the properties of a record: the cells whose role is in `shape`. For CSV, does so only
-   * for the sampled records.
+   * Remembers the properties of a record: the cells whose role is in `shape`. For CSV, the columns
+   * are remembered only for the sampled records.
    */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
     this.#noteList(metadata, shape);
   }
 
-  /** Adds the columns without a cell in the sample, because later records may have such a cell. */
+  /**
+   * If there are records after the sample, adds all columns, because these records may have cells
+   * in any of them.
+   */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);

@@ -183,8 +183,8 @@ export class RowBuffer {
   }
 
   /**
-   * Returns the company in the form that it has in the COPY text. Returns `null` if the row keeps
-   * the company.
+   * Returns the company as it appears in the COPY text. Returns `null` if the row keeps the
+   * company.
    */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
@@ -205,7 +205,7 @@ export class RowBuffer {
     return groups;
   }
 
-  /** Returns the distinct companies of all rows, in the form that they have in the COPY text. */
+  /** Returns the distinct companies of all rows, as they appear in the COPY text. */
   companies(): string[] {
     const table = this.#companies;
     table.reset();

@@ -11,9 +11,9 @@ export interface RecordStage extends JudgeStage {
   /** Begins a chunk. */
   reset(): void;
   /**
-   * Judges the properties of a record: the cells whose role is in `shape`. May be called once per
-   * record. Later steps see the cells as they will be stored. Returns the reason for refusing the
-   * record, or `null`.
+   * Judges the properties of a record: the cells whose role is in `shape`. Must be called at most
+   * once per record. Later steps see the cells as they will be stored. Returns the reason for
+   * refusing the record, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,

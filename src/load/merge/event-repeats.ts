@@ -4,8 +4,8 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
  * Events that occur in several chunks of a load. Each chunk numbers equal events from 0, and treats
- * an existing id as if it had been stored before the load. Only when all chunks are done are all
- * events of earlier chunks known.
+ * an existing id as if it had been stored before the load. All events of earlier chunks are known
+ * only when all chunks are done.
  */
 
 /**
