@@ -42,7 +42,7 @@ interface RowsFile {
   readonly name: string;
   /**
    * Returns the job with its normalized ID.
-   * @throws InputError `not_found`, as do all functions here
+   * @throws InputError `not_found`, as all functions here do
    */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;

@@ -162,8 +162,8 @@ export const bodyHeaders = {
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
 /**
- * Media types that clients send by default: `curl -d`, `fetch` with a string, and pages that are
- * being closed.
+ * Media types that clients send by default: `curl -d`, `fetch` with a string, and pages that send
+ * while they close.
  */
 const defaultTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',

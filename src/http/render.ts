@@ -80,7 +80,6 @@ export interface RunFacts<Counts extends Run['counts']>
 
 export const noRejects: Run['rejects'] = { count: 0, by_code: {}, links: null };
 
-/** Renders the document of a run. */
 export function renderRun<Counts extends Run['counts']>(facts: RunFacts<Counts>) {
   const { failure: reason, phases, origin: by } = facts;
   return {

@@ -40,7 +40,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** The system, in which the caller acts. */
+  /** The system, with the caller as the actor of its acts. */
   readonly system: System;
   readonly server: Server;
   /** Value returned by the route's `prepare`. */
@@ -51,7 +51,7 @@ export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly query: Q;
   readonly body: B;
   readonly environment: number;
-  /** Returns the base URL by which this caller reaches the server. */
+  /** Returns the base URL at which this caller reaches the server. */
   base(): string;
 }
 
@@ -74,7 +74,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
    */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** Other authorization required by an open route. */
+  /** Authorization, other than a key, that an open route requires. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;

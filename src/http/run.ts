@@ -134,7 +134,7 @@ export const runFields = {
 const run = Type.Object(runFields);
 export type Run = Static<typeof run>;
 
-/** The schema of the document, as it is published. */
+/** Returns the published schema of the document. */
 export function runSchema(): object {
   return published({
     $schema: 'https://json-schema.org/draft/2020-12/schema',

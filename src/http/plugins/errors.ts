@@ -231,8 +231,8 @@ function logError(
 }
 
 /**
- * Returns the id of the key and why it was refused. This information is only for the log and not
- * for the response.
+ * Returns the key's id and the reason why it was refused. Only for the log, and not for the
+ * response.
  */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
@@ -301,8 +301,8 @@ export function addNotFound(app: FastifyInstance): void {
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
     const matches = [...routes].filter(([, { form }]) => form.test(path));
-    // A parameter may also match part of another route's path, such as `identify` in the place of
-    // an id. Therefore, exact paths are preferred.
+    // A parameter may also match part of another route's path, such as `identify` where an id is
+    // expected. Therefore, exact paths are preferred.
     const exact = matches.filter(([pattern]) => !pattern.includes(':'));
     const candidates = exact.length > 0 ? exact : matches;
     const allow = [...new Set(candidates.flatMap(([, { methods }]) => [...methods]))];

@@ -12,11 +12,11 @@ export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Part of that total that responses to requests without a key may use. */
+/** Part of MAX_HELD_BYTES that responses to requests without a key may use. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
  * Time within which the client must read a piece of the response. Otherwise, the response is cut
- * off. The time corresponds to about 2 KiB a second.
+ * off. Corresponds to about 2 KiB per second.
  */
 const answerStallMs = 30_000;
 
