@@ -35,7 +35,7 @@ export interface Capability {
   readonly signIn?: SignInWay;
   /** The list that this capability adds to the definitions file. */
   readonly definitions?: () => Promise<DefinitionList>;
-  /** At most one capability has a rewriter, and at most one has calls. */
+  /** At most one capability has `rewriter`, and at most one has `calls`. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
   readonly exports?: ExportSeam;

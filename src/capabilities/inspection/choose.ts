@@ -47,8 +47,8 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 
 /**
  * Returns the plan of a load with the caller's map. If no column is an id, returns the plan with a
- * map proposed by column names. A JSON file has no plan, and its `names` are the keys of its first
- * records.
+ * map proposed by column names. For a JSON file, the plan is `null`, and `names` are the keys of
+ * the first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -161,15 +161,13 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/**
- * Minimum share of records that have a value in an id column, and minimum share of distinct values.
- */
+/** Minimum share of records with a value in an id column, and minimum share of distinct values. */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
 /**
- * Returns the first column with one of these names whose values may be ids. If there is none,
- * returns the first column with one of these names.
+ * Returns the column with the best name among those whose values may be ids. If there is none,
+ * returns the column with the best name. `names` has the best name first.
  */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));

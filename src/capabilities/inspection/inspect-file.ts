@@ -57,8 +57,8 @@ export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
  * Inspects the first INSPECTED_BYTES of a file's text, and at most `recordsWithin` records. Leaves
- * nothing in the store. @throws InputError if the file cannot be read as records. Errors from
- * `receive` are also thrown.
+ * nothing in the store.
+ * @throws InputError if the file cannot be read as records, and the errors of `receive`
  */
 export async function inspectFile<Result>(
   store: ReceivingStore,

@@ -19,8 +19,8 @@ import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 const INSPECTED_VALUES = 250_000;
 
 /**
- * Returns how many records are inspected if a record has that many columns. Returns at least
- * `least`.
+ * Returns the number of records to inspect if each has the given number of columns. Returns at
+ * least `least`.
  */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
@@ -153,7 +153,7 @@ class ColumnValues {
   }
 }
 
-/** Parses a key of the counts. A key is either a quote and a string, or another value as JSON. */
+/** Parses a key of `#counts`: a quote followed by a string, or any other value as JSON. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }

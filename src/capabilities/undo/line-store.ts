@@ -10,8 +10,8 @@ import type { UndoSource } from './store.ts';
  */
 
 /**
- * Selects profiles that the loads changed or removed, or that the loads created and somebody
- * changed afterwards.
+ * Selects profiles that the loads changed or removed, and profiles that the loads created and that
+ * have been changed since.
  */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
@@ -36,7 +36,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
     ) k
     where is_theirs or is_undo or is_others or is_made
     window of_profile as (partition by key)`;
-  // True if nobody else has changed the profile since this change.
+  // True if nobody else has changed the profile since the change `c`.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
@@ -93,8 +93,8 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
 }
 
 /**
- * Condition that a load created a profile. A company that exists only because users refer to it has
- * no load.
+ * Condition that one of `loads` created a profile. A company that exists only because users refer
+ * to it does not have the id of a load, so its position is compared.
  */
 function madeBy(
   entity: Entity,
@@ -127,7 +127,7 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 /**
  * Selects the lines of the profiles in `picked`: either one finished line, or one line per change
  * and then one for the state. A window function in `picked` keeps the join in one process. With
- * `offset 0`, PostgreSQL evaluates only once which kind of lines is needed.
+ * `offset 0`, PostgreSQL computes the finished line only once.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);

@@ -1,7 +1,7 @@
 /*
- * Applies the lines of a reverse patch. Each profile returns to its earlier state. A property that
- * was changed after the patch was written is kept. Such a change is detected because the positions
- * of the profile and the line differ. The log then contains the state on which the patch was based.
+ * Applies the lines of a reverse patch. Each profile returns to its earlier state. If the positions
+ * of a profile and its line differ, the profile was changed after the patch was written. The log
+ * then shows which properties were changed. These properties are kept.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -16,7 +16,7 @@ export interface RefusedLine {
   /** Number of the line in the chunk, counted from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Names of the properties that are left unchanged for this reason. */
+  /** Names of the properties that are therefore left unchanged. */
   readonly names: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** Stores the planned rows together with the stored rows. */
+/** Stores a plan: for each line, the current and the planned state of the profile. */
 export async function planPutBack(
   db: Database,
   entity: Entity,
@@ -103,8 +103,8 @@ const profileOf = (
 )`;
 
 /**
- * SQL for the lines whose profile has not changed. A concurrent change moves the row, so the update
- * skips it.
+ * SQL for the lines whose profile has not changed, with the row's `ctid`. A concurrent change gives
+ * the row a new `ctid`, so a statement that uses the old one skips the row.
  */
 const unmoved = (
   entity: Entity,
@@ -216,8 +216,8 @@ interface Yielded {
 const noneRemaining: Yielded = { updated: 0, refused: [] };
 
 /**
- * Locks profiles that were changed after the patch was written. Restores the properties that were
- * not changed.
+ * Locks the profiles that were changed after the patch was written. Restores their unchanged
+ * properties.
  */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);

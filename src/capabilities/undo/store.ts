@@ -21,7 +21,7 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
 
 /**
  * SQL that is true if the log contains all changes by a load. If changes are not logged, it is
- * false for every load.
+ * false for every load that has written.
  */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
@@ -44,11 +44,11 @@ export interface UndoSource {
   readonly isLogged: boolean;
   /** Loads to undo. Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
-  /** All loads that have ever been undone, with the transactions of their chunks. */
+  /** All loads that this or an earlier undo undoes, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors whose changes are ignored: all loads that have ever been undone, and their undos. */
+  /** Authors whose changes are ignored: the loads in `known`, and the earlier undos. */
   readonly out: ReadonlySet<number>;
-  /** Undos that ran after these loads had started. */
+  /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
   /**
    * Loads that `undos` have undone. Earlier states of a profile may contain values from these
@@ -114,7 +114,7 @@ export function isUndoPossible(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
 
-/** Reads a load that has just ended. `wasRunning`: it did not wait in its lane. */
+/** Reads a load that has just ended. `wasRunning`: work on the load had started. */
 export function readStopped(db: Database, loadId: number) {
   return selectWhere(db, 'loads', { loadId })
     .select(camel('job_id', 'environment_id', 'request_id', 'filename', 'origin', 'origin_name'))
@@ -122,7 +122,7 @@ export function readStopped(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Moves an undo to the place of a load in their lane. */
+/** Gives an undo the place of a load in the lane. */
 export async function takePlace(db: Database, undoId: number, loadId: number): Promise<void> {
   await sql`
     update loads set lane_position = (select l.lane_position from loads l where l.load_id = ${loadId})
@@ -153,7 +153,7 @@ export const isToBeUndone = sql<boolean>`exists (
     and not u.dry_run
 )`;
 
-/** The latest undo of a load, except for plans. `kept`: profiles that the undo left. */
+/** The latest undo of a load, except for plans. `kept`: number of profiles not fully restored. */
 export interface LatestUndo {
   readonly jobId: string;
   readonly status: LoadStatus;

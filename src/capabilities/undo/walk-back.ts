@@ -27,9 +27,7 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/**
- * The state after all changes. `others`: the company has users who are not affected by the undo.
- */
+/** The state after all changes. `others`: the company has users that the undo does not change. */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
@@ -58,8 +56,8 @@ interface Value {
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
 /**
- * Name under which the company is stored. No property can have it, because PostgreSQL's JSON cannot
- * contain this character.
+ * Name of the company among the values. No property can have this name, because PostgreSQL's JSON
+ * cannot contain NUL.
  */
 const company = '\0company';
 
@@ -94,17 +92,15 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
-  /** All loads that have ever been undone. The log contains all writes by these loads. */
+  /** All loads that this or an earlier undo undoes. The log contains all of their writes. */
   readonly known: ReadonlySet<number>;
-  /** All loads that have ever been undone, and their undos. Changes by all of these are ignored. */
+  /** The loads in `known`, and the earlier undos. Their changes are ignored. */
   readonly out: ReadonlySet<number>;
   /** The loads in `known`, by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
-/**
- * Reads the changes of a profile in order, then its current state. Returns what the undo must do.
- */
+/** Takes the changes of a profile in order, then its current state, and returns its reversal. */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;
   #values = new Map<string, Value>();

@@ -163,7 +163,7 @@ interface CureProps extends Inspected {
 
 type Way = readonly [text: string, choose: () => void];
 
-/** Returns why the file cannot be loaded as it is, and what can be changed so that it can. */
+/** Returns why the file cannot be loaded as it is, and the choices that make it loadable. */
 function cureOf(
   { query, inspection, onChange }: CureProps,
   problem: NonNullable<Inspection['problem']>,

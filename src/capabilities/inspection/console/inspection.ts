@@ -11,8 +11,8 @@ import type { Inspection } from '../api.ts';
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
 /**
- * Options that the address may have, by their names in the API. Options in the second list have no
- * controls.
+ * Options that the page's address may contain, by their names in the API. The page has no controls
+ * for `otherTexts`.
  */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],

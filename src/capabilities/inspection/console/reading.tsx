@@ -16,10 +16,7 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   parquet: 'Parquet',
 };
 
-/**
- * Summarises how the server reads the file. The summary unfolds to show controls for correcting
- * this.
- */
+/** Summarises how the server reads the file. The summary unfolds into controls that change it. */
 export function Reading({ query, inspection }: Inspected): VNode {
   const { read_as: readAs, problem, head } = inspection;
   const isOpen = readAs === null || isReadingChosen(query);

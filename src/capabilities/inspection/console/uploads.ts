@@ -33,7 +33,7 @@ const stuckMs = 60_000;
 const shownEveryMs = 100;
 
 let serial = 0;
-/** Functions that stop sending a file, by the file's key. */
+/** Controllers that stop the sending of a file, by the file's key. */
 const stops = new Map<string, AbortController>();
 
 export function cancelSending({ key }: Sending): void {
@@ -66,7 +66,7 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/** Sends a file, repeatedly as long as errors are transient. Resolves to the id of the upload. */
+/** Sends a file, and retries after transient errors. Resolves to the id of the upload. */
 function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   const work = (): Promise<string> => {
     change(key, { state: 'sending', sent: 0, error: null });
