@@ -24,11 +24,11 @@ import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * The search for unchanged records is worthwhile if at least one record in `worthwhileShare` is
+ * The search for unchanged records is worthwhile if at least one in `worthwhileShare` records is
  * unchanged.
  */
 const worthwhileShare = 8;
-/** Maximum number of consecutive chunks that are read without this search. */
+/** Maximum number of consecutive chunks that are read without the search for unchanged records. */
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
@@ -144,8 +144,8 @@ type Parser = ReturnType<typeof createParser>;
 const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
- * Returns the users of refused records. If the user itself is refused, that reason takes precedence
- * over the other reasons.
+ * Returns the user of each refused record, by the record's number in the chunk. If the user is
+ * refused, that reason takes precedence over the record's other reasons.
  */
 function usersOfRefused(
   { rejects }: Rows,
@@ -167,9 +167,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk. Records that are unchanged according to their digests are only counted. If such a
- * profile is written at the same time, the result is the same as if it were written later. The
- * finish task finds keys that other chunks of the load also contain.
+ * Reads a chunk. Records that are unchanged according to their digests are only counted. If the
+ * profile of such a record is written at the same time, the result is the same as if it were
+ * written later. The finish task finds keys that other chunks of the load also contain.
  */
 export async function readChanged(
   context: LoadContext,

@@ -93,7 +93,7 @@ async function findSame(
 
 /**
  * Returns the first pass. Guards are checked before anything is written. Checking `max_errors` does
- * not require stored rows or, in a load of one chunk, a separate pass.
+ * not require stored rows or, in a single-chunk load, a separate pass.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,

@@ -238,9 +238,9 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const notOurs = 'another worker begins the load, or it has ended';
 
 /**
- * Starts a load from the beginning: deletes its last pass, attaches the file if the load writes its
- * own file, and adds its tasks. If the load applies a plan whose profiles have changed, fails the
- * load unless `onDrift` is `proceed`.
+ * Starts a load from the beginning: deletes the results of its last pass, attaches the file if the
+ * load writes its own file, and adds its tasks. If the load applies a plan whose profiles have
+ * changed, fails the load unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;

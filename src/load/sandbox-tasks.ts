@@ -20,7 +20,7 @@ interface RefusedCauses {
   readonly causes: number;
 }
 
-/** Yields samples for each cause. `readTried` returns refused records with a cause. */
+/** Yields samples for each cause. `readTried` returns refused records that have the cause. */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
   readTried: (cause: number) => Promise<readonly Reject[]>,

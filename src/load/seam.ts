@@ -42,12 +42,12 @@ export interface StopContext extends ActContext {
 /** Hooks at the end of a load. The hashes of the chunks' keys are kept until then. */
 export interface EndSeam {
   /**
-   * Makes the decision in the transaction that renews the claim, after all checks that can fail the
-   * load. A repeated call does nothing.
+   * Decides what the option does, in the transaction that renews the claim, after all checks that
+   * can fail the load. A repeated call does nothing.
    */
   decide(db: Database, loadId: number): Promise<void>;
   /**
-   * Carries out the decision in its own transactions. May be called again after an interruption.
+   * Carries out the decision in separate transactions. May be called again after an interruption.
    */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
   /**
@@ -112,8 +112,8 @@ export interface LoadField {
   /** True if something requested by the caller was not done. */
   isPartial?(value: unknown): boolean;
   /**
-   * True if work on the load continues after its end. Commands and runs of loads wait for that
-   * work.
+   * True if work on the load continues after its end. Commands that wait for the load also wait for
+   * that work.
    */
   isOpen?(value: unknown): boolean;
 }

@@ -283,8 +283,8 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
 }
 
 /**
- * Removes the file from an ended load. Returns the file. Returns `null` if there is no file, or if
- * a plan that can be applied still needs it.
+ * Removes the file from an ended load and returns the file. Returns `null` if there is no file, or
+ * if a plan that can be applied still needs it.
  */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })

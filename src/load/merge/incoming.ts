@@ -120,8 +120,8 @@ export function sameCompany(
 }
 
 /**
- * Tests whether the merge would change nothing. `@>` costs a fraction of what merging costs, but is
- * also true if an incoming nested object is only a part of the stored one.
+ * Tests whether the merge would change nothing. `@>` is much cheaper than merging, but is also true
+ * if an incoming nested object is only a part of the stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,

@@ -99,7 +99,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Returns whether any of the first keys in the batch exist. If none of them exist, searching for
+ * Returns whether any of the first 64 keys in the batch exist. If none of them exist, searching for
  * unchanged rows is not worthwhile.
  */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {

@@ -302,7 +302,7 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Deletes what was stored for the replay. Keeps the hashes of keys. */
+/** Deletes the data stored for the replay, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -1,7 +1,7 @@
 /*
  * Plans the merge of a batch. Rows are written to `planned_rows` instead of to profiles. A chunk
  * compares its rows only with stored profiles. Then `replanIncoming` combines the keys that occur
- * in several chunks, in file order. It uses the same expressions as `merge-batch.ts`, so plan and
+ * in several chunks, in file order. Both use the same expressions as `merge-batch.ts`, so plan and
  * merge agree.
  */
 import { type RawBuilder, sql } from 'kysely';

@@ -43,7 +43,7 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Deletes the rows whose keys will be replayed. `replanIncoming` inserts these rows again. Must be
+ * Deletes the rows whose keys will be replayed. `replanIncoming` reinserts these rows. Must be
  * called in the transaction that stores the keys.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {

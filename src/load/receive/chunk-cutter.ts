@@ -10,7 +10,8 @@ interface HeldRecord {
 }
 
 /**
- * Maximum size and number of records of a chunk. The last record of a chunk may exceed `maxBytes`.
+ * Maximum size of a chunk, and maximum number of its records. The last record of a chunk may exceed
+ * `maxBytes`.
  */
 export interface ChunkBounds {
   readonly maxBytes: number;

@@ -98,7 +98,7 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      // Checks this here, because only bytes that may be a table are passed to a sandbox.
+      // Checked here, because only bytes that may be a table are passed to a sandbox.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const sniffed = this.#learned ?? this.#sniff(bytes, final);
       if (sniffed === null) return 0;

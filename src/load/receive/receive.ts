@@ -27,8 +27,8 @@ import {
 } from './unpack.ts';
 
 /**
- * Maximum size to sniff outside a sandbox. A wide file of this size already takes several tenths of
- * a second.
+ * Maximum number of bytes from which the dialect is detected outside a sandbox. For a wide file,
+ * this many bytes already take several tenths of a second.
  */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 

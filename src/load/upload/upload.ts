@@ -24,8 +24,8 @@ export interface UploadKind {
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
   /**
-   * Media types that are accepted but not documented in the API document. JSON and a missing type
-   * are also accepted.
+   * Media types that are accepted but not in the API document. JSON and a missing type are also
+   * accepted.
    */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
