@@ -112,7 +112,7 @@ describe('a batch', () => {
 
   // proves: batch-order
   test('batches and single profiles of the same keys take effect in the order in which they were sent', async () => {
-    // Single records are stored in order only within one profile, so here an identify does not set
+    // Single records are stored in order only within one profile, so an identify here does not set
     // properties of its company.
     const alone = identify.map((item) => {
       const { company_id } = (item['company'] ?? {}) as Partial<Item>;

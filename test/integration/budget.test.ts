@@ -11,9 +11,9 @@ import { systemOfFile } from '../support/servers/system.ts';
 import { readCsvRows, readNdjsonRows } from '../unit/mapping/read-rows.ts';
 
 /*
- * Ratios of processor time to a baseline that does not change and is measured in turn. Each budget
- * is 1.15 times the ratio that was measured when the budget was set. A change that makes the work
- * more expensive on purpose raises the budget in the same commit.
+ * Ratios of processor time to a baseline that never changes and is measured in alternation. Each
+ * budget is 1.15 times the ratio measured when it was set. A change that makes the work more
+ * expensive on purpose raises the budget in the same commit.
  */
 
 /** Processor time of processes in nanoseconds, which some kernels do not count. */
@@ -111,7 +111,7 @@ test('mapping an NDJSON record stays within its budget', async () => {
 const merged = 10_000;
 const header = `${columns.join(',')}\n`;
 
-/** Upserts rows by COPY and one statement, without checks or a ledger. */
+/** Upserts rows with COPY and one statement, without checks or a ledger. */
 async function upsertByHand(rows: readonly (readonly string[])[]): Promise<void> {
   const text = rows
     .map((cells) => {

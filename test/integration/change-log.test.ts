@@ -56,7 +56,7 @@ const cursorOf = async (client: Pick<pg.Client, 'query'>): Promise<string> =>
 const isValid = async (db: Database, since: string): Promise<boolean> =>
   (await findCursorProblem(db, { since, includeRemoved: true })) === null;
 
-/** Returns the name of the partition for the date that is `ahead` days after today (UTC). */
+/** Returns the name of the partition for the date `ahead` days after today (UTC). */
 const partition = (ahead: number): string =>
   `changes_${new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 
@@ -120,7 +120,7 @@ describe('the log of changes', () => {
     };
     const there = async (name: string) =>
       (await ask('select to_regclass($1) as name', [name]))[0]?.['name'] !== null;
-    // Number of logged changes so far. The test counts the rows when it deletes them.
+    // Number of changes logged so far. The test counts the rows when it deletes them.
     let logged = 0;
     const take = async (table: string): Promise<void> => {
       const rows = await ask(`delete from ${table} where key = 'busy' returning 1`);
@@ -144,8 +144,8 @@ describe('the log of changes', () => {
         await sweep(t.system);
         return there(partition(1));
       });
-      // The partition for today is not created while the default partition contains changes of
-      // today.
+      // The partition for today is not created while the default partition contains today's
+      // changes.
       expect(await there(partition(0))).toBe(false);
       await connectTo(t.databaseUrl, async (client) => {
         await client.query('begin; lock table sluice.changes');
@@ -232,8 +232,8 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // Replaces this function with the one that a copy on a server with lower transaction ids
-      // would have.
+      // Replaces the function with the one that a copy on a server with lower transaction ids would
+      // have.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
@@ -260,8 +260,8 @@ describe('positions', () => {
       );
       expect(changed.rows).toEqual([{ user_id: 'copied' }]);
 
-      // These positions are higher than the last recorded position, so the server must find them in
-      // the data.
+      // These positions are higher than the last recorded one, so the server must find them in the
+      // data.
       await write(14);
       await goBack();
       await ask('update change_log set known_position = 0');
@@ -377,8 +377,8 @@ test('the examples of sql/README.md for the log of changes return the documented
 });
 
 /**
- * Returns the names of all tables, including those of the queue, in which a row contains one of the
- * strings as text or bytes.
+ * Returns the names of all tables, including those of the queue, with a row that contains one of
+ * the strings as text or bytes.
  */
 async function placesOf(texts: readonly string[]): Promise<string[]> {
   const tables = await ask(`

@@ -77,7 +77,7 @@ function rowOf(
   return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
-/** Runs a step. Returns the id of its load. `null` if the step is not a load. */
+/** Runs a step. Returns the id of its load, or `null` if it is not a load. */
 async function doStep(environmentId: number, action: Step): Promise<number | null> {
   const { pool } = t.system;
   if (action.kind === 'load') {
@@ -152,8 +152,8 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
 }
 
 /**
- * Returns the profiles as they were at the cursor. A row that was written later is replaced with
- * its first image after the cursor.
+ * Returns the profiles as they were at the cursor. A row written later is replaced with its first
+ * image after the cursor.
  */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
   const unchanged = async (entity: Entity, id: string) =>
@@ -185,10 +185,7 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
   };
 }
 
-/**
- * Returns the profiles without the erased ones. Users of an erased company are returned without a
- * company.
- */
+/** Returns the profiles without the erased ones. Users of an erased company have no company. */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
   const remaining = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
     Object.fromEntries(
@@ -286,8 +283,8 @@ describe('the log of changes', () => {
       const before = await since();
       expect(before.since).toBeLessThan(before.next);
       await sql`truncate companies`.execute(instance.system.db);
-      // The exact position is unknown, because other databases of the server advance positions at
-      // the same time.
+      // The exact position is unknown, because other databases of the server advance it at the same
+      // time.
       expect((await since()).since).toBeGreaterThan(before.next);
     } finally {
       await instance.close();

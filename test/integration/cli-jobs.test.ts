@@ -59,8 +59,7 @@ test('jobs list, show and cancel handle loads, exports and deletions', async () 
     status: 'cancelled',
   });
   await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
-  // For a job that has ended, --watch returns immediately. The exit code shows whether the job
-  // succeeded.
+  // For a job that has ended, --watch returns immediately. The exit code shows if it succeeded.
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;

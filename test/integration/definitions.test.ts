@@ -20,7 +20,7 @@ const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-/** For each kind that has items, returns how many were added, changed, removed and unchanged. */
+/** Counts the added, changed, removed and unchanged items of each kind that has items. */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
   const all = kinds.map((kind) => {
     const { added, changed, removed, unchanged } = changes[kind];
@@ -29,7 +29,7 @@ function counts({ changes }: Applied): Record<string, readonly number[]> {
   return Object.fromEntries(all.filter(([, numbers]) => numbers.some((number) => number > 0)));
 }
 
-/** Returns every row, with the id of the transaction that wrote the row. */
+/** Returns every row with the id of the transaction that wrote it. */
 async function versions(): Promise<unknown> {
   const tables = ['segments', 'surveys', 'survey_modules', 'titled_items', 'keyed_items'];
   const rows = tables.map((name) =>

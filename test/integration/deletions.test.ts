@@ -107,8 +107,7 @@ describe('deleted users', () => {
     const paused = pausedAt(4);
     const late = deletion.run(paused.context);
     await paused.arrived;
-    // Two transactions have removed half the events of the first user. The user is still pending,
-    // because the other half remains.
+    // Two transactions have removed half the events of the first user. The user is still pending.
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
@@ -121,8 +120,7 @@ describe('deleted users', () => {
       removed: { events: 11_000 },
     };
     expect(ended).toMatchObject(expected);
-    // When the late worker continues, the user has been created again. The worker must not delete
-    // the new user.
+    // When the late worker continues, the user has been created again and must not be deleted.
     await load(environmentId, lines({ user_id: 'u0' }));
     paused.open();
     await late;
@@ -184,7 +182,7 @@ describe('the lane', () => {
 
     await before.chunk(1);
     expect((await before.finish()).status).toBe('completed');
-    // When the first load ends, the deletion starts, but the load behind the deletion does not.
+    // When the first load ends, the deletion starts, but the load behind it does not.
     expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
     expect((await after.look()).status).toBe('queued');
     await after.chunk(0);
@@ -222,8 +220,8 @@ describe('the lane', () => {
   test('a deletion in a stalled lane is started by the reconciler of loads', async () => {
     const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
-    // Creates the state that remains if a process dies after one job has ended but before the next
-    // job has started.
+    // Creates the state left by a process that dies after one job has ended and before the next has
+    // started.
     const request = {
       jobId,
       requestId: null,
@@ -337,8 +335,8 @@ describe('deleted companies', () => {
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
     let ending: Promise<unknown> = Promise.resolve();
-    // The writer found the company and therefore does not create it. The writer commits after the
-    // company was deleted.
+    // The writer found the company, so it does not create it. It commits after the company was
+    // deleted.
     await inTransaction(t.system.pool, async ({ client }) => {
       await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
         environmentId,

@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Creates a folder and removes it when the test ends. */
+/** Creates a folder and removes it after the test. */
 async function temporaryDir(parent = tmpdir()): Promise<string> {
   const path = await mkdtemp(join(parent, 'sluice-embedded-'));
   cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
@@ -91,13 +91,13 @@ interface StartedChild {
 }
 
 interface ChildOptions {
-  /** Folder with the source of the launcher, and with its packages. */
+  /** Folder with the source of the launcher and its packages. */
   readonly checkout?: string;
-  /** Command and its arguments, which start the child with fewer rights. */
+  /** Command and its arguments, which start the child with reduced privileges. */
   readonly prefix?: readonly string[];
   /**
-   * Code that the child runs after the start. In the code, `server` is the started server, and
-   * `say` prints a line.
+   * Code that the child runs after the start. `server` is the started server, and `say` prints a
+   * line.
    */
   readonly afterwards?: string;
 }
@@ -332,8 +332,7 @@ describe('an embedded Postgres and the process that started it', () => {
         });`,
     });
     const { version } = await next();
-    // The child is the leader of its own process group, as in a terminal. The server must not
-    // belong to this group.
+    // The child leads its own process group, as in a terminal. The server must not belong to it.
     const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
     expect(Number(stdout)).not.toBe(child.pid);
     process.kill(-(child.pid ?? 0), 'SIGINT');
@@ -358,10 +357,7 @@ describe('an embedded Postgres and the process that started it', () => {
 
 describe('an embedded Postgres in an ordinary installation', () => {
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] as const;
-  /**
-   * Whether an ordinary user can read the code. `false` if only root may read the folder of the
-   * code.
-   */
+  /** Whether an ordinary user can read the code. `false` if only root may read its folder. */
   const ordinaryUserCanRun =
     isRoot &&
     spawnSync(asNobody[0], [...asNobody.slice(1), 'test', '-r', join(repository, 'package.json')]).status ===

@@ -77,8 +77,8 @@ function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
   const { id, properties: fields, company: employer } = keeps ? missing(record, before) : record;
   const user = { entity: 'users', id, properties: fields } as const;
   oracle.load([employer === undefined ? user : { ...user, company: employer }]);
-  // Even if the user stays in another company, the company in the record gets the properties that
-  // it lacks.
+  // Even if the user stays in another company, the record's company gets the properties that it
+  // lacks.
   if (!keeps || employer !== undefined || record.company == null) return;
   const present = before.companies[record.company.id]?.metadata ?? {};
   const named = missing(

@@ -12,10 +12,7 @@ const streamColumns = [
 const t = await systemOfFile();
 let environmentId = 0;
 
-/**
- * Stores users, companies and events. Some rows have the same time, and the times of some rows
- * differ by a microsecond.
- */
+/** Stores users, companies and events, some at the same time, some a microsecond apart. */
 async function fill(): Promise<void> {
   const { db } = t.system;
   await sql`insert into users (environment_id, user_id, company_id, metadata, updated_at)

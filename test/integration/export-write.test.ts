@@ -240,8 +240,8 @@ describe.skipIf(onS3)('values', () => {
           for (const [index, row] of escaped.entries()) {
             for (const [column, cell] of row.entries()) {
               const before = rows[index]?.[column] ?? '';
-              // Cells with JSON or times are not formulas, because JSON begins with a brace and a
-              // time with a digit.
+              // Cells with JSON or times are not formulas, because they begin with a brace or a
+              // digit.
               expect(cell).toBe(isFormula(before) ? `'${before}` : before);
             }
           }
@@ -403,26 +403,20 @@ describe.skipIf(onS3)('values', () => {
   });
 });
 
-/**
- * Returns whether a cell is a formula. A cell that looks like a defused formula also counts as a
- * formula.
- */
+/** Returns whether a cell is a formula or looks like a defused formula. */
 function isFormula(written: string): boolean {
   const cell = written.replace(/^'+/, '');
   return /^[=+\-@\t\r\n＝＋－＠]/.test(cell) && Number.isNaN(numberOf(cell));
 }
 
-/**
- * Returns the number that a spreadsheet would read from a cell. NaN if the spreadsheet would read
- * text.
- */
+/** Returns the number that a spreadsheet would read from a cell. NaN if it would read text. */
 function numberOf(cell: string): number {
   return /^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(cell) ? Number(cell) : Number.NaN;
 }
 
 /**
- * Returns the expected content of a cell. Nested values remain values, because jsonb decides how
- * they are spaced as text.
+ * Returns the expected content of a cell. Nested values remain values, because jsonb decides about
+ * the spaces in their text.
  */
 function cellOf(value: unknown): unknown {
   if (value === null) return '';
@@ -606,7 +600,7 @@ describe('an export loaded into an empty environment', () => {
       }
       const second = await exportAll(t.system, into, { format, splitBytes: 40_000 });
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-      // Loads a stream into a new environment, twice. The second load must not add anything.
+      // Loads a stream into a new environment, twice. The second load must add nothing.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
       const whole = await newEnvironment(t.system);
       const file = (await storedBytes(t.system, stream))[`stream.${format}`] ?? '';

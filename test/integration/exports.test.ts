@@ -54,9 +54,7 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-/**
- * Starts an export that stops half-way and waits. With `deaf`, the writer ignores the stop signal.
- */
+/** Starts an export that stops half-way and waits. With `deaf`, it ignores the stop signal. */
 async function pauseExport(deaf: boolean, stopping = never) {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf });
@@ -71,7 +69,6 @@ const reconcile = () => reconcileJobs(withoutQueue(t.system));
 /** Claims the next due export. `null` if no export is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
-/** Returns all files of an export, including unfinished ones. */
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
   return (await t.storedFiles()).filter((file) => file.includes(`exports/${jobId}/`));
 }
@@ -91,10 +88,7 @@ async function sessions(condition = 'true'): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/**
- * Starts a worker that opens a snapshot and then pauses. While paused, the worker does not renew
- * its lease.
- */
+/** Starts a worker that opens a snapshot and then pauses, without renewing its lease. */
 async function pauseInSnapshot(work: ManualExport) {
   const claim = await claimNext();
   if (claim === null) throw new Error('the export was not claimed');

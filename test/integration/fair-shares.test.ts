@@ -18,8 +18,8 @@ import { waitFor } from '../support/wait-for.ts';
 /** Number of queued tasks of one environment that are ahead of the other environment's task. */
 const many = 1_000;
 /**
- * Maximum number of tasks of the greedy environment that may precede the other environment's task:
- * tasks that already run, and tasks that run in turn.
+ * Maximum number of tasks of the greedy environment that may precede the other environment's task.
+ * Some of them are already running, and some run in turn.
  */
 const few = 6;
 
@@ -59,8 +59,8 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load in the way a server does. Returns its job id. `notified` records each
-   * message to the queue.
+   * Accepts a small load as a server does. Returns its job id. `notified` records each message to
+   * the queue.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };

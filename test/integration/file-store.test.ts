@@ -23,7 +23,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const MiB = 1 << 20;
 
-/** A file store, and direct access to the names of its files. */
+/** A file store, with direct access to the names of its files. */
 interface Site {
   readonly store: FileStore;
   /** Returns the names of all files, committed and unfinished. */
@@ -120,7 +120,7 @@ describe.each([
     const writer = await store.create();
     const piece = Buffer.alloc(999_983);
     for (let at = 0; at < whole.length; at += piece.length) {
-      // The buffer is reused, to prove that the store does not keep a reference to it.
+      // The buffer is reused, to prove that the store keeps no reference to it.
       const length = whole.copy(piece, 0, at);
       await writer.write(piece.subarray(0, length));
     }
@@ -318,8 +318,7 @@ describe('a bucket', () => {
     const begin = async () => (await store.create()).write(pattern(9 * MiB));
     await begin();
     await waitFor('the upload to be begun', async () => (await s3.uploads()).length === 1);
-    // `sweepTemporary` must not remove uploads younger than `uploadLifeMs`, even if it is called
-    // with a lower age.
+    // `sweepTemporary` must not remove uploads younger than `uploadLifeMs`, even with a lower age.
     const careful = createS3Store(location, { maxFileBytes: 1 });
     expect(await careful.sweepTemporary(0)).toBe(0);
     const strict = createS3Store(location, { maxFileBytes: 1, uploadLifeMs: 0 });

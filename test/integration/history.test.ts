@@ -40,7 +40,7 @@ const page = (
   after: number | null,
 ): Promise<HistoryPage> => readHistory(t.system.reader.db, { environmentId, entity, id }, { limit, after });
 
-/** Returns all changes of a profile, newest first. Reads the changes in pages of `limit`. */
+/** Returns all changes of a profile, newest first, read in pages of `limit`. */
 async function history(environmentId: number, id: string, entity: Entity = 'users', limit = 100) {
   const changes: ProfileChange[] = [];
   let after: number | null = null;
@@ -53,7 +53,7 @@ async function history(environmentId: number, id: string, entity: Entity = 'user
   return changes;
 }
 
-/** Returns the parts of the changes that tests compare. These parts exclude times. */
+/** Returns the parts of the changes that tests compare, which exclude times. */
 const plain = (changes: readonly ProfileChange[]) =>
   changes.map(({ action, by, job, before }) => ({
     what: `${action} by ${by}${job === null ? '' : ` ${job.job_id}`}`,

@@ -40,15 +40,13 @@ afterEach(async () => {
 
 /**
  * Removes all rows. TRUNCATE marks the log as incomplete up to that point. A cursor may begin
- * before that point, because other databases of the server keep transactions open. Therefore, the
- * mark is removed.
+ * before it, because other databases of the server keep transactions open, so the mark is removed.
  */
 async function clear(): Promise<void> {
   await sql`truncate users, companies, events`.execute(t.system.db);
   await sql`update change_log set complete_since = 0, lineage = '{[0,)}'`.execute(t.system.db);
 }
 
-/** Begins a transaction that stays open until the test ends it. */
 async function begin(): Promise<pg.PoolClient> {
   const client = await t.system.pool.connect();
   open.push(client);
@@ -278,7 +276,7 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion leaves a row like this one if it erases images of a profile that exists again.
+    // A deletion leaves a row like this one if it erases the images of a profile that exists again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

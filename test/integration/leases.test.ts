@@ -13,8 +13,8 @@ import { claimTaskOf } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * If the database's clock is set back by an hour, a recent lease seems to end an hour later.
- * Instead of the clock, the tests move the end of leases, which has the same effect.
+ * If the database's clock is set back by an hour, a recent lease seems to end an hour later. The
+ * tests move the end of leases instead, which has the same effect.
  */
 
 const t = await systemOfFile();
@@ -38,7 +38,7 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
 
 /**
  * Each function claims a task, and returns a function that reports whether another worker could
- * claim the same task.
+ * claim it.
  */
 const claims = {
   async rescued() {

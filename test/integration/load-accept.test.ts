@@ -30,7 +30,7 @@ beforeAll(async () => {
 const content = 'user_id,plan\na,free\n';
 
 /**
- * Returns a context whose next transaction loses its connection, either before or after the server
+ * Returns a context whose next transaction loses its connection, before or after the server
  * commits. With `away`, later connections also fail.
  */
 function losingConnection(when: 'before' | 'after', away = false): LoadContext {

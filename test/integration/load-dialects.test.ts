@@ -11,7 +11,7 @@ const t = await systemOfFile();
 
 /**
  * Every machine makes the same number of attempts. To search for rare cases (about one in ten
- * thousand attempts), increase this number and change the seed.
+ * thousand attempts), increase it and change the seed.
  */
 const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 

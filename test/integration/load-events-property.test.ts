@@ -120,8 +120,8 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
 }
 
 /**
- * Counts new events by name and by date. The key `load` counts events on dates that no record has,
- * because the load set their times.
+ * Counts new events by name and by date. The key `load` counts events whose times the load set, on
+ * dates that no record has.
  */
 function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
   const days = new Set(times.map((at) => at.slice(0, 10)));

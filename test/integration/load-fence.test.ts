@@ -52,8 +52,7 @@ const users = (...items: readonly object[]): string =>
 const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: 'k', x: 2 });
 
 /**
- * A worker claims chunk 0 and pauses. Another worker merges this chunk before the first worker
- * wakes.
+ * A worker claims chunk 0 and pauses. Another worker merges the chunk before the first one wakes.
  */
 async function letOneComeLate(
   beforeWaking: (chunk: Parameters<typeof defeatFence>[1]) => Promise<void> = async () => undefined,
@@ -328,8 +327,8 @@ describe('a load that was interrupted by another load', () => {
   test('records that changed nothing before another load are not forgotten', async () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
-    // The second chunk runs first and changes nothing. Then another load stores the value that the
-    // first chunk contains.
+    // The second chunk runs first and changes nothing. Then another load stores the first chunk's
+    // value.
     const load = await startManually(
       t.system,
       environmentId,

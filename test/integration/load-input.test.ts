@@ -328,8 +328,8 @@ describe('rejects of an NDJSON', () => {
       ),
       bad(deep(100), 'not_an_object', null, /must be a JSON object/),
       bad('['.repeat(100), 'invalid_json', null, /not valid JSON/),
-      // Depth is checked before parsing, because parsing would be slow. Therefore, the reject does
-      // not contain the name of the property.
+      // Depth is checked before parsing, because parsing would be slow. Therefore, the reject lacks
+      // the name of the property.
       bad(user(`"a":${deep(10_000)}`), 'too_deep', null, /deeper than 32 levels/),
       bad(user(`"a":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)}`), 'too_deep', null, /32/),
       bad('['.repeat(10_000), 'too_deep', null, /32/),
@@ -626,7 +626,7 @@ test('a record with more properties than allowed columns is refused, and leaves 
 });
 
 describe('a record that only the database refuses', () => {
-  /** A number with more digits after the point than the type `numeric` allows. */
+  /** A number with more decimal places than the type `numeric` allows. */
   const poison = `0.${'1'.repeat(17_000)}`;
   const line = (id: string, rest: string) => `{"user_id":"${id}",${rest}}`;
 

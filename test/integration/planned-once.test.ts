@@ -10,7 +10,7 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * PostgreSQL makes a plan for each call if the values seem to allow a cheaper plan. For these
+ * PostgreSQL makes a new plan for each call if the values seem to allow a cheaper one. For these
  * statements, planning takes longer than execution.
  */
 test('the statements of single records are planned once', async () => {

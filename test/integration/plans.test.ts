@@ -35,7 +35,7 @@ async function load(environmentId: number, content: string, options: FileOptions
   return runManually(await startManually(t.system, environmentId, content, options));
 }
 
-/** Applies a plan and runs the resulting load until its end. */
+/** Applies a plan and runs the load to its end. */
 async function apply(environmentId: number, jobId: string, onDrift: OnDrift = 'refuse') {
   const quiet = withoutQueue(t.system);
   await applyPlan(quiet, environmentId, jobId, onDrift);
@@ -319,7 +319,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
 
 test('a load of one chunk applies max_errors also to records that only the database refuses', async () => {
   const environmentId = await newEnvironment(t.system);
-  // jsonb refuses a number with this many digits after the point.
+  // jsonb refuses a number with this many decimal places.
   const refused = `{"user_id":"n","a":1e-20000}\n`;
   const content = lines(user('x', { a: 1 })) + refused;
   const loaded = await load(environmentId, content, { maxErrors: { count: 0 } });

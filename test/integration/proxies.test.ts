@@ -58,7 +58,7 @@ async function startNginx(): Promise<Proxy> {
 }
 
 /**
- * Starts Caddy with the sample. The options prevent Caddy from changing which certificates this
+ * Starts Caddy with the sample. The options prevent Caddy from changing the certificates that this
  * machine trusts.
  */
 async function startCaddy(): Promise<Proxy> {
@@ -125,7 +125,7 @@ describe.each([
     await exited;
   });
 
-  /** Begins a request, whose body the caller sends later. */
+  /** Begins a request. The caller sends the body later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };

@@ -14,8 +14,8 @@ afterEach(async () => {
 });
 
 /**
- * Uploads a file and waits until a worker has loaded it, so that one process writes to the queue
- * and another reads from it.
+ * Uploads a file and waits until a worker has loaded it. This proves that one process can write to
+ * the queue and another read from it.
  */
 async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
   const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
@@ -28,7 +28,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
       headers: { 'content-type': 'text/csv' },
     });
     expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-    // On a busy machine, the queue may once respond too late.
+    // On a busy machine, the queue may respond too late once.
     await waitFor('the queue to be well', async () => {
       const { body } = await server.json<{ status: string; parts: { queue: string } }>('/health/ready');
       return body.status === 'ready' && body.parts.queue === 'ok';

@@ -57,8 +57,7 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 
 describe('a property', () => {
   /**
-   * For each value, there is one user, and the user's id is the value as JSON. One more user has no
-   * value.
+   * There is one user for each value, whose id is the value as JSON, and one user without a value.
    */
   const values = [
     ...[
@@ -187,7 +186,7 @@ test('a segment of a random world has the documented users, and no user of anoth
           user_id: user.userId,
           holds: isInSegment(json, user, content),
         }));
-        // The result must never be null, and must be false for every user of another environment.
+        // The result must never be null, and must be false for all users of another environment.
         const rows = await t.system.db
           .selectFrom('users as u')
           .select(['u.environment_id', 'u.user_id'])
@@ -208,7 +207,7 @@ test('a segment of a random world has the documented users, and no user of anoth
 test('the statement of a segment has nothing of its definition, and all of its parameters are texts', () => {
   const marked = (json: unknown): unknown =>
     JSON.parse(JSON.stringify(json), function (this: object, key, value) {
-      // Marks names and strings. Does not mark dates, because a marked date would be invalid.
+      // Marks names and strings, but not dates, which would become invalid.
       const isDate = /^(greater|less)/.test(key);
       return typeof value === 'string' && !isDate ? `⟦${value}` : value;
     });

@@ -18,8 +18,7 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum number of milliseconds from when a connection falls silent until its work is done over
- * another connection.
+ * Maximum milliseconds from when a connection falls silent until its work is done over another one.
  */
 const mendedMs = 30_000;
 const rows = 10_000;
@@ -50,7 +49,7 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   return { t, proxy, system };
 }
 
-/** Uploads a file. Repeats the upload as long as the service asks the caller to retry. */
+/** Uploads a file. Repeats the upload as long as the service asks for it. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;
@@ -214,8 +213,8 @@ test('a statement of a server that died does not overwrite records that were ack
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // The locked row of u1 blocks the first window. The other records of the lane wait behind that
-  // window, in the order of their keys.
+  // The locked row of u1 blocks the first window. The other records of the lane wait behind it, in
+  // the order of their keys.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);

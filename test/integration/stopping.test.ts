@@ -26,8 +26,7 @@ test('a chunk that does not end while its worker stops is released in time, and 
   const worker = t.startWorker();
   const jobId = await acceptFile(system, environment.environmentId, file);
   await waitFor('the worker to come to the chunk', async () => {
-    // Uses another connection, because within its open transaction the connection `brake` would
-    // always see the same statistics.
+    // Uses another connection, because an open transaction always sees the same statistics.
     const { rowCount } = await system.pool.query(
       `select from pg_stat_activity where datname = current_database() and application_name like 'sluice chunk %'
          and wait_event_type = 'Lock'`,

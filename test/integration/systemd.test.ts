@@ -10,9 +10,7 @@ import { isInstalled } from '../support/servers/system-tools.ts';
 
 const samples = join(repository, 'examples/systemd');
 const hasSystemd = isInstalled('systemd-analyze');
-/**
- * Highest exposure that `systemd-analyze security` may report for a unit, on a scale from 0 to 10.
- */
+/** Highest exposure, from 0 to 10, that `systemd-analyze security` may report for a unit. */
 const mostExposure = 3;
 
 let folder: string;
@@ -55,8 +53,8 @@ test('each unit stops in order and in time, restarts, and keeps its data', async
   const { drainMs, shutdownMs } = readConfig({});
   const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];
   for (const [name, unit] of units) {
-    // Only the main process may receive the signal. If the database server also received the
-    // signal, the server would wait for its clients to disconnect.
+    // Only the main process may receive the signal. The database server would respond to it by
+    // waiting for its clients to disconnect.
     const one = (option: string): string | undefined => valuesOf(unit, option)[0];
     expect([name, one('KillMode'), one('Restart'), one('Type')]).toEqual([name, 'mixed', 'always', 'exec']);
     expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(

@@ -121,7 +121,7 @@ test('a cancelled statement and a lock timeout are reported, and do not count', 
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-/** Sets the failure count so high that the next failure of the task is the last. */
+/** Sets the failure count so high that the next failure of the task is its last. */
 async function allButOne(): Promise<void> {
   await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }

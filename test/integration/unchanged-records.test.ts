@@ -29,7 +29,7 @@ import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 const t = await systemOfFile();
 
 /**
- * An environment. If `usesDigests` is false, its loads merge every record, even if a stored digest
+ * An environment. If `usesDigests` is false, its loads merge every record, even if a digest
  * matches.
  */
 interface Site {
@@ -48,9 +48,7 @@ async function startAt(
   return load;
 }
 
-/**
- * Runs the chunks in the order of `ranks`. Chunks search for digests only if the site uses digests.
- */
+/** Runs the chunks in the order of `ranks`. They use digests only if the site does. */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
@@ -98,7 +96,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Runs one step at a site. Returns the counts if the step is a load, else `null`. */
+/** Runs one step at a site. Returns the counts of a load, otherwise `null`. */
 async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;
@@ -246,8 +244,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows, but restores the digests that the changes removed. Afterwards, the digests match
-   * records that differ from the rows.
+   * Changes rows, but restores the digests that the changes removed, which then match records that
+   * differ from the rows.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

@@ -24,8 +24,8 @@ const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
 /**
- * Several writers, each with its own list of actions, change a few profiles. At the same time, a
- * reader updates a copy from increments.
+ * Several writers, each with its own list of actions, change a few profiles. Meanwhile, a reader
+ * updates a copy from increments.
  */
 
 const key = fc.constantFrom('u0', 'u1', 'u2', 'u3');
@@ -33,9 +33,7 @@ const companyId = fc.constantFrom(null, '', 'c0', 'c1');
 const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(1, 2, 3, null), {
   maxKeys: 2,
 });
-/**
- * Keeps a transaction open for some milliseconds. The database waits, so no processor time is used.
- */
+/** Keeps a transaction open for some milliseconds, without using processor time. */
 const sleep = 'select pg_sleep($1::float / 1000)';
 const pause = fc.constantFrom(0, 0, 1, 5, 20);
 const record = fc.record({
@@ -68,7 +66,7 @@ const statements = {
 };
 const transaction = fc.record({
   kind: fc.constant('transaction' as const),
-  // Each transaction writes its keys in the same order, so transactions cannot deadlock.
+  // Each transaction writes its keys in the same order, so none can deadlock.
   work: fc
     .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,
@@ -145,7 +143,7 @@ interface Line {
   readonly removed?: true | null;
 }
 
-/** A copy of an environment. The copy is updated only from increments. */
+/** A copy of an environment that is updated only from increments. */
 class Copy {
   readonly #environmentId: number;
   readonly #profiles = {
@@ -245,8 +243,8 @@ async function stored(system: System, environmentId: number) {
 }
 
 /**
- * Runs all writers at once. Until they end, updates the copy repeatedly, with pauses. Finally,
- * updates the copy once more.
+ * Runs all writers at once. Until they end, updates the copy repeatedly, with pauses. Then updates
+ * it once more.
  */
 async function run(
   system: System,

@@ -52,14 +52,14 @@ async function fieldOf(
   return fields['on_failure'] as NonNullable<OnFailureField>;
 }
 
-/** Runs an undo, but no task of another job. */
+/** Runs an undo, but no tasks of other jobs. */
 async function runUndo(jobId: string | null, environment = environmentId): Promise<Load> {
   await startLane(quiet, environment);
   await (await manualLoad(quiet, environment, jobId ?? '')).begin();
   return runManually(await manualLoad(quiet, environment, jobId ?? ''));
 }
 
-/** Starts a load of three users, of whom the first is new. Runs its first two chunks. */
+/** Starts a load of three users, the first of them new. Runs its first two chunks. */
 async function halfLoaded(options: FileOptions = oneByOne): Promise<ManualLoad> {
   await loadFile(t.system, environmentId, 'user_id,plan\nu2,pro\nu3,pro\n');
   const load = await start('user_id,plan,company_id\nu1,free,acme\nu2,free,acme\nu3,free,acme\n', options);

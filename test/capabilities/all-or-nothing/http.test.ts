@@ -19,7 +19,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 const { environmentId } = t.environment;
 
-/** A file of two chunks. The second chunk has a user whom `brake` blocks. */
+/** A file of two chunks. `brake` blocks a user in the second chunk. */
 const wrongFile = [
   'user_id,plan',
   'u1,free',

@@ -58,7 +58,7 @@ const retried = (send: (options: FetchOptions) => Promise<unknown>): Promise<voi
 const jobPath = (jobId = '') => `/v1/background_jobs/${jobId}`;
 const exportsPath = '/api/v1/analytics/exports';
 
-/** Runs a worker while `act` runs. Loads of the other tests have no worker. */
+/** Runs a worker while `act` runs. Loads of other tests have no worker. */
 async function withWorker<T>(act: () => Promise<T>): Promise<T> {
   const worker = t.startWorker();
   try {
@@ -117,7 +117,7 @@ async function exportedJob(): Promise<string> {
   return jobId;
 }
 
-/** Returns a request for a file, by a link that was given to the caller of `options`. */
+/** Returns an act that requests a file by a link that the caller of `options` received. */
 async function downloadOf(jobId: string, options: FetchOptions): Promise<Act> {
   const { body } = await server.json<ExportDetail>(`${exportsPath}/jobs/${jobId}`, options);
   return () => openLink(body.presigned_urls[0]?.url);
@@ -188,7 +188,7 @@ async function newConfiguration(): Promise<string> {
   return name;
 }
 
-/** Does the runs of a schedule with the workers that they need. */
+/** Processes the runs of a schedule with the workers that they need. */
 async function endRuns(definition: ScheduleDefinition): Promise<void> {
   const context = scheduleContext(t, { localRoots: [folder], exportRoots: [folder] });
   const { status } = await withWorker(() => finish(context, definition));
@@ -750,7 +750,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
   ],
 ];
 
-/** Returns how often each entry was counted, by its id. */
+/** Returns the count of each entry, by its id. */
 async function readCounts() {
   // Writes refused credentials that have been counted.
   await t.system.acts.close();

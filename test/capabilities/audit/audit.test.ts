@@ -17,7 +17,7 @@ const { db } = t.system;
 const other = await t.addEnvironment('other');
 const admin = await signIn(server, adminKey);
 
-/** Highest id when the test begins. Each test looks only at later entries. */
+/** Highest id at the beginning of the test. Each test reads only later entries. */
 let first = 0;
 beforeEach(async () => {
   await t.system.acts.close();
@@ -254,7 +254,7 @@ test('pages are complete and in order while entries are added', async () => {
   expect(labels).toEqual(['5', '4', '3', '2', '1']);
 });
 
-/** Runs a statement as the owner of the table, and returns the error. */
+/** Runs a statement as the owner of the table. Returns the error. */
 const attempt = (text: string, on: Database = db) =>
   sql
     .raw(text)
@@ -314,7 +314,7 @@ test('retention removes entries that are older than AUDIT_DAYS, and no others', 
   expect(await audit.tend?.({ db, files, log, config: { ...config, auditDays: 0 } })).toEqual({
     audit_entries: 0,
   });
-  // Entries of this file come first in order of ids, so the old ones are found only behind them.
+  // The other entries of this file have lower ids, so the old ones are found only behind them.
   expect(await audit.tend?.({ db, files, log, config })).toEqual({ audit_entries: 2 });
   expect(await removeExpired(db, 30)).toBe(0);
   const { rows } = await sql<{

@@ -339,7 +339,7 @@ describe('a file that is not taken', () => {
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // This file is now older than the growing file, so it must not wait for that file.
+    // This file is older than the growing file, so it must not wait for it.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();
@@ -369,8 +369,7 @@ describe('a file that is not taken', () => {
       '.hidden.csv a.csv.part a.csv.tmp a.csv.filepart a.csv.crdownload a.csv~ ~$a.xlsx notes.txt'.split(' ');
     for (const name of leftNames) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
-    // Files are loaded in order. Therefore, when this file is concluded, the watcher has seen all
-    // the other files.
+    // Files are loaded in order, so when this file is concluded, the watcher has seen all others.
     await drop(join(folder, 'last.csv'), users('last'));
     await concluded(folder, 'last.csv');
     await drop(join(folder, 'last.csv'), users('last again'));
@@ -667,7 +666,7 @@ describe('two processes, or a dead one', () => {
         .where('environment_id', '=', hand.environment.environmentId)
         .executeTakeFirst()
         .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
-    // The receipt contains the number of rejects. This lock delays counting the rejects.
+    // The receipt contains the number of rejects. This lock delays counting them.
     const concluding = await system.db.transaction().execute(async (transaction) => {
       await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
       const ending = hand.conclude();
@@ -707,7 +706,7 @@ describe('two processes, or a dead one', () => {
     const { path } = await concludeOne(hand);
     const files = await list(join(path, '..'));
     await hand.take(b);
-    // When the backup was made, file a was being loaded and file b had not been dropped yet.
+    // When the backup was made, file a was being loaded and file b had not been dropped.
     await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
       system.db,
     );
@@ -791,7 +790,7 @@ describe('two processes, or a dead one', () => {
     const system = withoutQueue(hand.system) as System;
     await drop(join(folder, 'a.csv'), users('a'));
     await drop(join(folder, 'b.csv'), users('a'));
-    // With this lock, the lane cannot start a load, so the load stays queued.
+    // This lock prevents the lane from starting a load, so the load stays queued.
     await system.db.transaction().execute(async (transaction) => {
       await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(
         transaction,
@@ -813,7 +812,7 @@ describe('two processes, or a dead one', () => {
       ['failed', 'cancelled', 'cancelled'],
     ]);
     // The state if the files could not be moved. The same bytes must be accepted again, although a
-    // load with these bytes has ended.
+    // load of them has ended.
     await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${environment.environmentId}`.execute(system.db);
     await drop(join(folder, 'c.csv'), users('a'));

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
 /**
- * Files published by public bodies. For each file, the name of its first column whose values are
- * distinct, complete and not dates. `null` if the file has no such column.
+ * Files published by public bodies, each with the name of its first column whose values are
+ * distinct, complete and not dates. `null` if there is no such column.
  */
 const files: readonly (readonly [string, string | null, string])[] = [
   [

@@ -85,7 +85,7 @@ describe('an append', () => {
     await append();
     expect(await everywhere()).toEqual(events);
     expect(await expectSame(t)).toHaveLength(134);
-    // Existing files must stay. Each month with new events gets one additional file.
+    // Existing files must stay. Each month with new events gets one more file.
     const filesAfter = await files();
     expect(filesAfter.slice(0, filesBefore.length)).toEqual(filesBefore);
     expect(filesAfter.slice(filesBefore.length).map(({ month }) => month)).toEqual([monthOf(2), monthOf(0)]);
@@ -129,7 +129,7 @@ describe('an append', () => {
     );
     await append();
     expect([await filesOfMonth(0), await filesOfMonth(1)]).toEqual([1, 2]);
-    // The state if the month had been written before its end.
+    // The state if the month was written before its end.
     await age(24 * 62 + LAKE_SETTLE_HOURS);
     await sql`update lake_months set written_at = now() where month = ${monthOf(0)}::date`.execute(
       t.system.db,
@@ -189,7 +189,7 @@ describe('months that leave the database', () => {
     await addEvents(t, [7], 5);
     const before = await files();
     const events = await everywhere();
-    // Changes an event without leaving a trace in the ledger.
+    // Changes an event without a trace in the ledger.
     await sql`update events set metadata = '{"n":-1}' where event_id in (
       select min(event_id) from events where inserted_at >= ${monthOf(8)}::date and inserted_at < ${monthOf(7)}::date
     )`.execute(t.system.db);

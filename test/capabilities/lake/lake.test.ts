@@ -42,7 +42,7 @@ const metadatas = [
 ];
 const oddIds = ['\uFEFFmark', '😀', '\uFFFD', '=1+1', 'ü', 'a"b', "it's", ' '];
 
-/** Creates events in the latest months, with ids of all kinds. Some events have the same time. */
+/** Creates events in the latest months, with ids of all kinds, some at the same time. */
 function makeEvents(environment: number, count: number, months = 10): StoredEvent[] {
   let seed = 42;
   const random = (): number => {
@@ -174,8 +174,7 @@ describe('the lake in other engines', () => {
         columnOf.set(id, `${name} ${type}`);
       }
     }
-    // The 14 columns are 8 fields of events, 4 properties, and 2 new properties that replace old
-    // ones.
+    // The 14 columns are 8 event fields, 4 properties, and 2 new properties that replace old ones.
     expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
     for (const [name, id] of Object.entries(idsAfter)) expect(columnOf.get(id)).toMatch(`${name} `);
     expect(await columns()).toMatchObject({
@@ -205,8 +204,8 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 test('archived events are in the lake and not in exports, which state the limit', async () => {
   const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
   await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
-  // Events with one of the names are kept longer. Therefore, the month is not dropped as a whole,
-  // and its other events are removed in pieces.
+  // Events with one of the names are kept longer, so the month is not dropped as a whole. Its other
+  // events are removed in pieces.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
   await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
     event_retention: [{ key: '*', days: 0 }],

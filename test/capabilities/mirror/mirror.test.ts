@@ -295,10 +295,7 @@ test('a failed mirror removes nobody, even with mirror_despite_rejects', async (
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-/**
- * Cancels a mirror after it has removed some profiles. Then writes one of the removed profiles
- * again.
- */
+/** Cancels a mirror after it has removed some profiles. Then rewrites one of them. */
 async function cancelledHalfway(): Promise<string> {
   await load(csv(usersFrom(MIRROR_SLICE_PROFILES + 10)));
   const running = await startManually(t.system, environmentId, csv(['u0']), mirror);
@@ -342,8 +339,8 @@ test('later files of another environment do not stop a mirror', async () => {
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
   await cancelLoad(quiet, environmentId, job);
   const otherEnvironment = await newEnvironment(t.system);
-  // The second file changes none of its profiles. If this load were in the environment of the
-  // mirror, it would stop the mirror.
+  // The second file changes none of its profiles. In the environment of the mirror, this load would
+  // stop the mirror.
   for (const ids of [
     ['u0', 'u1', 'u2'],
     ['u0', 'u1'],

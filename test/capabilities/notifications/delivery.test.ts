@@ -17,7 +17,7 @@ import { systemOfFile } from '../../support/servers/system.ts';
 import { makeTasksDue, runDueTasks } from '../../support/servers/tasks.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 
-/* Tests the messages about an export, which are sent to the addresses in the export's request. */
+/* Tests the messages about an export to the addresses in its request. */
 
 const t = await systemOfFile();
 beforeEach(async () => {
@@ -121,7 +121,7 @@ test('a deferred message is sent again later, and each address gets it once', as
   const context = sendingTo(server.url);
   await deliver(context);
   expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
-  // The retry is not due until some seconds later.
+  // The retry is due only some seconds later.
   code = null;
   await deliver(context);
   expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });

@@ -35,7 +35,7 @@ function add(body: object) {
 const shownBySlack = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-// The name reaches chats from outside. Slack would notify everybody of the first part.
+// The name comes from outside. Slack would notify everybody because of its first part.
 const filename = '<!channel> & *b* [x](mailto:a@b) {{{DATE(2026)}} <@U1>.csv';
 const outcome = [`[default] ${filename} completed with rejects`, '2 records read, 1 refused', 'missing_id 1'];
 

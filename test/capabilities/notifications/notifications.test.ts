@@ -137,7 +137,7 @@ async function subscribe({ url = receiver.url, email, on, type, environmentId }:
 const withReject = 'user_id,plan\na,1\n,2\nb,3\n';
 let files = 0;
 
-/** By default, the load has two good records and one reject. */
+/** The default load has two good records and one reject. */
 const begin = (content = withReject, options: FileOptions = {}): Promise<ManualLoad> =>
   startManually(t.system, t.environment.environmentId, `${content}c${++files},4\n`, options);
 
@@ -192,7 +192,7 @@ describe('a webhook', () => {
       rejects: { by_code: { missing_id: 1 } },
     });
     expect(isFromSluice(secret, hook.headers, hook.body)).toBe(true);
-    // The check fails for a changed body, an old body, and a body signed with another secret.
+    // The check fails for a changed body, a changed id, an old time, and a different secret.
     const { headers } = hook;
     expect(isFromSluice(secret, headers, Buffer.concat([hook.body, Buffer.from(' ')]))).toBe(false);
     expect(isFromSluice(secret, { ...headers, 'webhook-id': 'x' }, hook.body)).toBe(false);
@@ -272,13 +272,13 @@ test.each([
   const { db } = t.system;
   const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
   for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
-  // If the load has only one chunk, that chunk completes the load. Otherwise, `finish` does.
+  // The only chunk of a load completes it. Otherwise, `finish` does.
   const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
   await sql`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
     db,
   );
-  // If the transaction that ends a load is rolled back, no delivery is created.
+  // Rolling back the transaction that ends a load creates no delivery.
   await sql`
       create constraint trigger refuse after update on loads deferrable initially deferred
       for each row when (new.status = 'completed') execute function refuse()`.execute(db);
@@ -308,7 +308,7 @@ describe('a receiver', () => {
     await deliver();
     expect(await only()).toMatchObject({ state: 'pending', lastStatus: 500, lastError: 'HTTP 500: not now' });
     expect(await dueIn()).toBeGreaterThan(11);
-    // The retry is not due until some seconds later.
+    // The retry is due only some seconds later.
     await deliver();
     expect(receiver.received).toHaveLength(1);
     for (let turn = 0; turn < 2; turn++) {

@@ -86,7 +86,7 @@ const ways: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = {
   },
 };
 
-/** For each product: a path, a record, and the properties that the user must have afterwards. */
+/** For each product: a path, a record, and the properties that the user must then have. */
 const emailAndName = ['email', 'name'] as const;
 const products: Readonly<Record<string, readonly [path: string, record: object, typeof emailAndName | []]>> =
   {

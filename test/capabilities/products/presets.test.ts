@@ -36,10 +36,7 @@ const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=
 const nobody = { company: null, metadata: {} };
 const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
-/**
- * Expects that the list contains exactly these events, in any order. Compares only the given
- * fields.
- */
+/** Expects exactly these events, in any order. Compares only the given fields. */
 function expectEvents(events: readonly StoredEvent[], ...expected: readonly Partial<StoredEvent>[]): void {
   expect(events).toHaveLength(expected.length);
   expect(events).toEqual(expect.arrayContaining(expected.map((event) => expect.objectContaining(event))));
@@ -260,8 +257,7 @@ describe('an export file of a product', () => {
           const ended = await runManually(loadInOneChunk);
           const endedInChunks = await runManually(loadInChunks, shuffled(loadInChunks.chunkCount, ranks));
           expect(endedInChunks).toMatchObject({ status: 'completed', tally: { read: lines.length } });
-          // The order of the chunks determines which records are superseded and which are
-          // unchanged.
+          // The order of the chunks determines whether a record is superseded or unchanged.
           expect(endedInChunks.tally.inserted).toBe(ended.tally.inserted);
           const profiles = environments.map((environment) => readProfiles(t.system, environment));
           const [profilesOfOne, profilesOfChunks] = await Promise.all(profiles);
@@ -538,7 +534,7 @@ const withoutIds = ({ events, ...profiles }: Content) => ({
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** Returns the loaded content of a preset's sample. Loads each sample only once. */
+/** Returns the loaded content of a preset's sample, which is loaded only once. */
 const contents = new Map<Preset, Promise<Content>>();
 function contentOf(preset: Preset): Promise<Content> {
   const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);

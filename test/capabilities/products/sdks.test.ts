@@ -7,8 +7,7 @@ import { readEvents } from '../../support/oracles/events.ts';
 import { openServer } from '../../support/servers/http.ts';
 
 /*
- * Runs SDKs of other products from npm in separate processes. Each SDK gets only an address and a
- * key.
+ * Runs SDKs of other products from npm in separate processes, each with only an address and a key.
  */
 
 const { t, server } = await openServer();

@@ -77,7 +77,7 @@ test.each([
   };
   for (const input of texts) {
     // The best of ten times counts, because compilation and other processes slow down the first
-    // measurements.
+    // few.
     let best = cpuMs(input);
     for (let attempt = 1; attempt < 10 && best >= 50; attempt++) best = Math.min(best, cpuMs(input));
     expect(best).toBeLessThan(50);

@@ -27,7 +27,7 @@ interface Tenant {
   readonly environment: { readonly environmentId: number };
 }
 
-/** A way to send users. Returns the ids of the users that were refused. */
+/** A way to send users. Returns the ids of the refused users. */
 type Way = (tenant: Tenant, users: readonly Record<string, unknown>[]) => Promise<string[]>;
 
 const post = (path: string, key: string, body: string, type: string) =>
@@ -123,7 +123,7 @@ const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
 
 type Value = string | number | boolean;
 
-/** Rules whose types judge a JSON value as they judge its text in a CSV. */
+/** Rules whose types judge a JSON value like its text in a CSV. */
 const ruleOf = fc.oneof(
   fc.record(
     { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },
@@ -229,7 +229,7 @@ interface OracleValue {
   readonly isTyped: boolean;
 }
 
-/** Returns the values that must be stored for a record, or `null` if the record must be refused. */
+/** Returns the values that must be stored for a record. `null` if it must be refused. */
 function oracle(
   { properties, unknown }: { readonly properties: object; readonly unknown: string },
   user: Readonly<Record<string, Value>>,

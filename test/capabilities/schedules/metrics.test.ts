@@ -49,7 +49,7 @@ test('metrics show the runs by status, and the success of each schedule by its n
     'sluice_schedule_runs_last_day{status="unchanged"}': 1,
     'sluice_schedule_runs_last_day{status="skipped"}': 2,
     'sluice_schedule_runs_last_day{status="failed"}': 3,
-    // The metric shows the higher value of two environments. Schedules without a run or without a
+    // The metric shows the higher value of two environments. Schedules without a run or a
     // definition are not shown.
     'sluice_schedule_seconds_since_success{schedule="failing"}': expect.closeTo(7_200, -2),
     'sluice_schedule_seconds_since_success{schedule="good"}': expect.closeTo(3_600, -2),

@@ -116,8 +116,8 @@ const add = (id: string, at: string | null = null) =>
     from coalesce(${at}::timestamptz, now()) as at`.execute(context.db);
 
 /**
- * Makes the service fail to record that a file of this name was loaded. Returns a function that
- * removes the fault.
+ * Prevents the service from recording that a file of this name was loaded, until the returned
+ * function is called.
  */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
@@ -201,7 +201,7 @@ describe('the due times of schedules', () => {
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The waiting schedule has a later run. This run must not be claimed yet.
+    // The waiting schedule has a later run, which must not be claimed yet.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
@@ -274,8 +274,8 @@ describe('the files of a schedule', () => {
 
   // proves: mirror
   test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
-    // Otherwise, open transactions of other databases could make it impossible to know whether the
-    // log is complete.
+    // Otherwise, open transactions of other databases could leave it unknown whether the log is
+    // complete.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
     expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });
@@ -672,8 +672,7 @@ describe('the exports of a schedule', () => {
   });
 
   /**
-   * Prevents runs from waiting and exports from starting. Returns a function that lifts both
-   * restrictions.
+   * Prevents runs from waiting and exports from starting, until the returned function is called.
    */
   async function refuseToWait(): Promise<() => Promise<void>> {
     await sql`create function refuse() returns trigger language plpgsql as

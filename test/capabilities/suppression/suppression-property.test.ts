@@ -59,10 +59,7 @@ class Oracle {
 
 let lastRecord = 0;
 
-/**
- * Returns a record for an item. `event` is the id of the item's event, or `null` if the item is a
- * profile.
- */
+/** Returns a record for an item. `event` is the id of its event, or `null` if it is a profile. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };
@@ -120,7 +117,7 @@ test('no suppressed person is stored, and all others are, after any actions', as
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
         // This property does not cover the effects of an undo on other people, so the oracle copies
-        // these effects from the database.
+        // them from the database.
         const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;

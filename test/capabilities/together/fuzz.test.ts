@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;
 const atATime = 12;
-/** Time for sending requests, in milliseconds. A slow machine sends fewer requests in this time. */
+/** Milliseconds for sending requests. A slow machine sends fewer. */
 const budgetMs = 20_000;
 
 let t: TestSystem;
@@ -72,8 +72,8 @@ test('no request is answered with 5xx, or refused without an error record', asyn
   const statuses = new Map<number, number>();
   const samples = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
   const until = performance.now() + budgetMs;
-  // A run in which most requests fail early would prove too little. Therefore, the run continues
-  // until all these statuses have occurred.
+  // A run in which most requests fail early would prove too little, so the run continues until all
+  // these statuses have occurred.
   const isVaried = () => [200, 202, 400, 401, 404, 405].every((status) => (statuses.get(status) ?? 0) > 3);
   const work = async (): Promise<void> => {
     while (performance.now() < until || !isVaried()) {
@@ -95,8 +95,7 @@ function problem({ method, path }: FuzzRequest, { status, headers, body }: FuzzA
   if (status >= 500) return '5xx';
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
   if (status < 400 || method === 'HEAD') return null;
-  // A request that is not valid HTTP gets no id. The responses of the dashboard come from the
-  // dashboard's package.
+  // A request that is not valid HTTP gets no id. The dashboard's package sends its own responses.
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   return isErrorRecord(body) ? null : `no error record of ${path}`;
 }
@@ -230,7 +229,7 @@ function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
     : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** Bodies that routes accept. A route receives those bodies whose members it knows. */
+/** Bodies that routes accept. A route receives those whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },
@@ -317,10 +316,7 @@ function bodyAndType({ members, parameters }: Route): fc.Arbitrary<readonly [Buf
 const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET', 'TRACE'];
 const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
 
-/**
- * Usually returns values of the first generator, and sometimes values of one of the other
- * generators.
- */
+/** Usually returns values of the first generator, and sometimes values of another one. */
 function mostly<T>(usual: fc.Arbitrary<T>, ...rareCases: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 15, arbitrary: usual },
@@ -333,7 +329,7 @@ function anyRequest(
   key: string,
   jobIds: readonly string[],
 ): fc.Arbitrary<FuzzRequest> {
-  // Routes with a body are used more often, because more can go wrong with them.
+  // Routes with a body are used more often, because they have more to test.
   const weighed = routes.flatMap((route) => Array<Route>(route.members.length > 0 ? 4 : 1).fill(route));
   return fc.constantFrom(...weighed).chain((route) =>
     fc
@@ -392,8 +388,8 @@ function toJson(value: unknown): Buffer {
 }
 
 /**
- * Encodes a string for a URL. A string with half a surrogate pair becomes invalid UTF-8, because
- * careless clients also send invalid UTF-8.
+ * Encodes a string for a URL. A string with half a surrogate pair becomes invalid UTF-8, as some
+ * careless clients send.
  */
 function encode(value: string): string {
   const bytes = value.isWellFormed() ? Buffer.from(value) : Buffer.from('\xff\xfe', 'latin1');

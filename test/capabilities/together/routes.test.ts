@@ -84,8 +84,7 @@ test('every route of jobs answers 404 for a job of another environment', async (
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // Fields that capabilities add. They have these values if a load does not use these
-    // capabilities.
+    // Fields of capabilities that the load does not use.
     undoes: [],
     undone_by: null,
     undo: null,

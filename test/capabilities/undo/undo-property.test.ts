@@ -90,8 +90,8 @@ function changedProfiles({ records }: RandomFile): string[] {
 }
 
 /**
- * With several chunks, a value can change and then change back. Therefore, a file that changes a
- * profile repeatedly is loaded as one chunk, which writes only the result.
+ * With several chunks, a value can change and then change back. A file that changes a profile
+ * repeatedly is therefore loaded as one chunk, which writes only the result.
  */
 const oneChunk = 1_000_000;
 const chunkBytesOf = (file: RandomFile, chunkBytes: number): number => {

@@ -50,7 +50,7 @@ async function run(json: object, key = t.key): Promise<ExportJob> {
   return (await server.json<ExportJob>(`${exportsPath}/jobs/${body.job_id}`, { key })).body;
 }
 
-/** Returns the files by name. Files of streams and of Parquet are read as they are, too. */
+/** Returns the contents of the files as latin1 strings, by file name. */
 async function filesOf({ presigned_urls }: ExportJob): Promise<Record<string, string>> {
   const files = presigned_urls.map(async ({ filename, url }) => {
     const bytes = await (await server.fetch(url, { key: null })).arrayBuffer();

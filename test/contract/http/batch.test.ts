@@ -20,7 +20,6 @@ const send = async (body: unknown, options?: Options) => {
   return { status: answer.status, body: answer.body as unknown as BatchAnswer & ErrorBody };
 };
 const ndjson = { headers: { 'content-type': 'application/x-ndjson' } };
-/** Sends items. Expects that all of them are accepted. */
 const take = async (items: readonly object[], options?: Options) =>
   expect(await send({ batch: items }, options)).toEqual({
     status: 200,

@@ -42,10 +42,7 @@ function jsonPost(body: unknown, headers: Record<string, string> = {}) {
   return { json: body, headers };
 }
 
-/**
- * Stores two users, a company, three events, a feature and a segment. Returns the id of the
- * segment.
- */
+/** Stores two users, a company, three events, a feature and a segment. Returns the segment's id. */
 async function fill({ system, environment }: TestSystem): Promise<number> {
   await send('/v1/identify', {
     user_id: 'u1',
@@ -102,7 +99,6 @@ const fileOf = (detail: Detail, name: string): FileItem => {
   return file;
 };
 
-/** Downloads a link without sending a key. */
 const download = (url: string, options = {}) => server.fetch(url, { key: null, ...options });
 
 async function records(detail: Detail, name: string): Promise<Record<string, unknown>[]> {

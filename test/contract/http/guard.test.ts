@@ -18,8 +18,7 @@ const act = (action: 'apply' | 'cancel', jobId: string, key?: string) =>
   });
 
 /**
- * Sends two users with a guard that requires at least ten. Waits until the load is held. Returns
- * the id of the job.
+ * Sends two users with a guard that requires at least ten. Returns the job's id once it is held.
  */
 async function hold(id: string): Promise<string> {
   const path = `/v1/imports?guard=${encodeURIComponent('rows=10.. columns=user_id,plan')}`;

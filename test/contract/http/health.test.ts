@@ -10,8 +10,8 @@ import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /**
- * Maximum time of a health check in milliseconds: the maximum of its slowest part, plus a margin
- * for a busy machine.
+ * Maximum milliseconds of a health check: the maximum of its slowest part, plus a margin for a busy
+ * machine.
  */
 const answersWithinMs = 2_500;
 
@@ -109,8 +109,7 @@ describe('a database', () => {
       await untilReady(server);
       const thaw = await freezePostgres(postgres.url);
       cleanups.push(thaw);
-      // The first probe uses an open connection that has gone silent. The second probe cannot open
-      // a new connection.
+      // The first probe uses an open connection that has gone silent. The second cannot open one.
       for (let again = 0; again < 2; again++) {
         for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
           expect([status, body.parts]).toEqual([503, without('database', 'queue')]);

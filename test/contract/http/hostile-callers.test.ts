@@ -21,8 +21,8 @@ describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
   /**
-   * Starts a server with responses of several sizes. The server waits at most `stallMs` for a
-   * client that does not read its response.
+   * Starts a server with responses of several sizes. It waits at most `stallMs` for a client that
+   * does not read its response.
    */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -121,7 +121,7 @@ describe('answers that are not read', () => {
   });
 });
 
-/** Returns a public id in the form of a key id, although no key has this id. */
+/** Returns a public id in the form of a key id, although no key has it. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
@@ -264,7 +264,7 @@ describe('a connection that is reset', () => {
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
     /**
-     * Requests that the client aborts. The client resets the connection after receiving `until`, or
+     * Requests that the client aborts by resetting the connection after it has received `until`, or
      * immediately if `until` is missing.
      */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [

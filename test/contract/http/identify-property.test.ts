@@ -55,8 +55,8 @@ const users = [0, 1, 2, 3];
 /** A single chain of requests. Each request waits for the previous one. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
 /**
- * One chain of requests per user. All chains run at the same time. Users do not share companies, so
- * the order of writes to each row is known.
+ * One chain of requests per user. All chains run concurrently. Users do not share companies, so the
+ * order of writes to each row is known.
  */
 const atOnce = fc.tuple(
   ...users.map((user) => fc.array(identifyOf([user], [user, user + 10]), { maxLength: 6 })),
@@ -104,7 +104,7 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 type Stored = Record<string, unknown>;
 
 /**
- * Tables in memory, which define what identify requests must store if they run one after another.
+ * Tables in memory. They define what identify requests must store if they run one after another.
  */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();

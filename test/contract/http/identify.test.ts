@@ -37,7 +37,7 @@ test('two servers that identify one user and its company at once store user and 
           properties: values,
           company: values,
         };
-        // Every third request to the second server has an idempotency key and therefore its own
+        // Every third request to the second server has an idempotency key, and thus its own
         // transaction.
         const key = { key: `race-${round}`, digest: Buffer.from('race') };
         return ingest.identifyUser(
@@ -245,7 +245,7 @@ describe('identifies of one user', () => {
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // In the meantime, later records that do not need to wait are stored.
+    // Meanwhile, later records that need not wait are stored.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();

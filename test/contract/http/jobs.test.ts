@@ -38,9 +38,7 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
 
 type Page = object[] | { readonly data: object[]; readonly metadata: { cursor: { after: string | null } } };
 
-/**
- * Returns the id or key of a listed item. Other fields of the item may change between two pages.
- */
+/** Returns the id or key of a listed item. Its other fields may change between two pages. */
 function identify(item: unknown): unknown {
   const { job_id, id, key } = item as Readonly<Record<string, unknown>>;
   return job_id ?? id ?? key;

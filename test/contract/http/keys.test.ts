@@ -71,8 +71,7 @@ describe('a key', () => {
       expect(body.errors[0]?.details).toEqual(
         typeof details === 'string' ? details : expect.stringMatching(details),
       );
-      // The line is logged after the response has been sent, so the client may receive the response
-      // before the line exists.
+      // The line is logged after the response has been sent, so it may not exist yet.
       const line = await waitFor('the line of the log', () => refusals()[before]);
       expect(line).toMatchObject({ status: 401, key: why, key_id: keyId });
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);

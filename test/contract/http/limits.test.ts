@@ -78,8 +78,8 @@ describe('a rate limit', () => {
 
 describe('an event loop that lags', () => {
   /**
-   * Keeps this process, which includes the server, busy most of the time. Returns a function that
-   * ends the blocking.
+   * Keeps this process, which includes the server, busy most of the time, until the returned
+   * function is called.
    */
   function blockLoop(): () => void {
     const timer = setInterval(() => {

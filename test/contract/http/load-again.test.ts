@@ -36,7 +36,7 @@ const uploadAgain = (jobId: string) =>
 const loadBody = (upload: FileUpload, more: object = {}) =>
   JSON.stringify({ upload_id: upload.upload_id, ...upload.options, ...more });
 
-/** A file, and the options required to read it. */
+/** A file, with the options required to read it. */
 const files: readonly [string, () => [Body, Record<string, string>, Record<string, string>]][] = [
   [
     'a table in another encoding, packed, behind a preamble and with a footer',

@@ -15,9 +15,7 @@ import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
-/**
- * The lookups that the documented interface lists, and further lookups that newer clients request.
- */
+/** The lookups in the documented interface, and further lookups that newer clients request. */
 const arrays = [
   'surveys',
   'embeds',
@@ -265,8 +263,8 @@ describe('the pages of segments', () => {
 
   beforeAll(async () => {
     many = await t.addEnvironment('many');
-    // Segments of two environments are created alternately, so the ids in one environment have
-    // gaps.
+    // Segments of two environments are created alternately, so each environment has gaps between
+    // its ids.
     const segments = Array.from({ length: count }, (_, at) => segmentItem(`s${at}`));
     await apply(t, many, { segments: segments.slice(0, 200) });
     await apply(t, await t.addEnvironment('beside'), { segments });

@@ -32,7 +32,7 @@ const causes: readonly ((n: number) => string)[] = [
   (n) => `u${n},pro,many`,
 ];
 
-/** Returns a file with this many records that are refused, and one record that is loaded. */
+/** Returns a file with `count` records that are refused, and one record that is loaded. */
 const fileOfRejects = (count: number) =>
   `Nr,Plan,Seats\ngood,pro,1\n${Array.from({ length: count }, (_, n) => `${causes[n % 6]?.(n)}\n`).join('')}`;
 

@@ -6,7 +6,7 @@ import { openServer, refusalOf, type TestServer } from '../../support/servers/ht
 import { waitFor } from '../../support/wait-for.ts';
 
 /**
- * Tests of requests that show an effect on people but do not change data: segments, and previews of
+ * Tests of requests that show people an effect but do not change data: segments, and previews of
  * deletions and exports.
  */
 

@@ -185,7 +185,7 @@ describe('one profile', () => {
     await store(tenant, 'users', [{ id: 'huge', metadata }, { id: 'more', metadata }, { id: 'small' }]);
     const { body } = await server.json<Profile>('/v1/users/huge', { key: tenant.key });
     expect(Object.keys(body.metadata)).toHaveLength(60);
-    // The profile that exceeds the maximum page size has a page of its own.
+    // The profile that exceeds the maximum page size has its own page.
     const { data, metadata: page } = await list('/v1/users', tenant);
     expect([data.map(idOf), page.cursor.after === null]).toEqual([['huge'], false]);
     expect(await walk('/v1/users?limit=10', tenant)).toEqual(['huge', 'more', 'small']);

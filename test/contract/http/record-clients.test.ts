@@ -53,10 +53,7 @@ const chunk = (bytes: string | Uint8Array, extension = '') =>
     Buffer.from(bytes),
     Buffer.from('\r\n'),
   ]);
-/**
- * Writes one piece. Lets the server, which runs in this process, read this piece before the next
- * piece is written.
- */
+/** Writes one piece. Lets the server, which runs in this process, read it before the next piece. */
 async function writeAlone(connection: RawConnection, bytes: string | Uint8Array): Promise<void> {
   await connection.write(bytes);
   await new Promise(setImmediate);

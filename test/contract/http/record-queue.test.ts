@@ -32,7 +32,7 @@ const kinds = [
 
 describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
   test('a record within the memory for waiting records is stored, and one beyond it is refused with 503', async () => {
-    // The text consists mostly of blanks. Blanks need as much memory as properties, but hardly any
+    // The text consists mostly of spaces. They need as much memory as properties, but hardly any
     // time, which matters because records wait only ten seconds.
     const textOf = (i: number) =>
       JSON.stringify({ ...id, metadata: { [`mark${100 + i}`]: 'x' } }).padEnd(1_000_000);

@@ -52,9 +52,7 @@ let serial = 0;
 const newId = () => `record-${++serial}`;
 
 describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
-  /**
-   * Posts a body. Returns the status, the error code, and the metadata that is stored under the id.
-   */
+  /** Posts a body. Returns the status, the error code, and the metadata stored under the id. */
   const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
     const answer = await site.post(path, body, options);
     return [answer.status, answer.body?.errors[0]?.error_code ?? null, await stored(id)];
@@ -401,7 +399,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // If there were more attempts than records, the records shared a statement and were written
+        // More attempts than records mean that the records shared a statement and were written
         // again to isolate the refused record.
         expect(await attempts()).toBeGreaterThan(61);
       },

@@ -41,7 +41,7 @@ const codesOf = async (jobId: string) => (await page(jobId)).data.map((reject) =
 const userOf = (userId: string) =>
   t.system.db.selectFrom('users').select('metadata').where('user_id', '=', userId).executeTakeFirst();
 
-/** A file with every way in which a record can fail to fit the columns. */
+/** A file with every way in which a record may not fit the columns. */
 const messy = Buffer.concat([
   Buffer.from('user_id,name,note\n'),
   Buffer.from(',Ada,"says ""hi"", twice"\n'),
@@ -53,8 +53,8 @@ const messy = Buffer.concat([
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
   // UTF-8 is detected only if a file contains about this many non-ASCII characters.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
-  // This quoted cell is never closed. The cell could include everything that follows, so this
-  // record must be the last.
+  // This quoted cell is never closed. It could include everything that follows, so this record must
+  // be the last.
   Buffer.from('m5,"never closed,x\n'),
 ]);
 
@@ -265,8 +265,8 @@ describe('rejects as CSV', () => {
       totalRows: 8,
       tally: { read: 8, rejected: 8, inserted: 0 },
     });
-    // A record that fits the columns keeps its error code. Any other record is now in the column
-    // sluice_raw, so it lacks an id.
+    // A record that fits the columns keeps its error code. Any other is now in the column
+    // sluice_raw and lacks an id.
     const codes = rejects.data.map((reject) => reject.error_code);
     const ownCodes = new Set(['missing_id', 'id_too_long']);
     expect(await codesOf(again)).toEqual(codes.map((code) => (ownCodes.has(code) ? code : 'missing_id')));

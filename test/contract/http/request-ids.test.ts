@@ -8,7 +8,7 @@ const { server } = await openServer({ log: collected.log, worker: true });
 
 /**
  * Waits until the message `last` is logged for a request. Returns all messages and jobs logged for
- * that request.
+ * the request.
  */
 async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {
   return waitFor(`"${last}" of ${requestId}`, () => {

@@ -13,7 +13,7 @@ const worker = t.startWorker();
 const json = { 'content-type': 'application/json' };
 const final = ['completed', 'failed'];
 
-/** Runs a job to its end. Checks its document also at every moment before. */
+/** Runs a job to its end. Checks its document at every moment until then. */
 async function run(path: string, request: Parameters<typeof server.json>[1]) {
   const { body: job } = await server.json<JobRecord>(path, request);
   const documents: unknown[] = [];

@@ -5,7 +5,7 @@ import { type Api, callApi, onSite, queues, type Site, type Sql } from '../../..
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 20_000, seed: 1, allValid: true });
-/** A file that changes users of the first file and adds other users. */
+/** A file that changes users of the first file and adds others. */
 const wrongFile = createProfileFile({ rows: 20_000, seed: 2, allValid: true });
 /** A file that waits for its turn while the wrong file is loaded and undone. */
 const nextFile = createProfileFile({ rows: 2_000, seed: 3, allValid: true });
@@ -73,7 +73,7 @@ async function uploadUndone(api: Api): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
-/** Kills workers and API in each phase of the undo. Returns the API that runs then. */
+/** Kills workers and API in each phase of the undo. Returns the API that runs afterwards. */
 async function undoDespiteKills(site: Site, jobId: string, first: Api): Promise<Api> {
   let api = first;
   for (const phase of phases) {
@@ -116,7 +116,6 @@ async function ranInOrder(sql: Sql, jobId: string, nextJob: string): Promise<boo
   return order?.is_right ?? false;
 }
 
-/** Returns a digest of the profiles of an environment. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
     `select md5(
@@ -142,7 +141,7 @@ async function ended(sql: Sql, jobId: string): Promise<void> {
   expect(load).toEqual({ status: 'completed', failure: null });
 }
 
-/** Returns whether a worker is in this phase of the job, or `null` if that may still happen. */
+/** Returns whether a worker is in this phase of the job. `null` if it may still reach the phase. */
 async function stateOf({ sql }: Site, jobId: string, phase: Phase): Promise<'met' | 'over' | null> {
   const [state] = await sql<{ works: boolean; open: boolean }>(
     `select

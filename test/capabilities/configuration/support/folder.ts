@@ -18,7 +18,7 @@ export interface Applied {
   }[];
 }
 
-/** A folder with a file per environment. It is removed at the end of the test. */
+/** A folder with one file per environment. It is removed after the test. */
 export async function folderOf(files: Readonly<Record<string, object | string>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-environments-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -26,7 +26,7 @@ export async function folderOf(files: Readonly<Record<string, object | string>>)
   return folder;
 }
 
-/** Replaces the files of the folder. An object is written as JSON, which YAML contains. */
+/** Replaces the files of the folder. An object is written as JSON, which is also YAML. */
 export async function writeFiles(
   folder: string,
   files: Readonly<Record<string, object | string>>,

@@ -6,7 +6,7 @@ export interface Concluded {
   readonly outcome: 'done' | 'failed';
   readonly path: string;
   readonly receipt: Receipt;
-  /** Suffixes of the files next to the concluded file. One of these files is the receipt. */
+  /** Suffixes of the files next to the concluded file, including the receipt. */
   readonly beside: readonly string[];
 }
 

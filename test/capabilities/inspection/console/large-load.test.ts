@@ -23,7 +23,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const line = 'u1,0123456789abcdef0123456789abcdef0123456789ab\n';
 const fileBytes = (isLarge ? 1_024 : 64) * 2 ** 20;
 /**
- * Maximum growth of the heap in bytes. In an idle page, the heap grows by less. Reading the whole
+ * Maximum growth of the heap in bytes. The heap of an idle page grows by less. Reading the whole
  * file would need `fileBytes` more.
  */
 const heapGrowth = 16 * 2 ** 20;

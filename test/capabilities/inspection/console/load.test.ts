@@ -120,8 +120,7 @@ test('a dropped file is loaded in two clicks, with a plan of events by day and n
 // proves: console-load
 test('a file can be loaded by keyboard alone, from its selection to its result', async () => {
   const page = await stage.open('/load');
-  // The listener must exist before the key is pressed, so that the browser reports the dialog to
-  // the test.
+  // The listener must exist before the key is pressed, so that the browser reports the dialog.
   const chooser = new Promise<FileChooser>((resolve) => page.once('filechooser', resolve));
   const focusOn = async (name: string) => {
     const focused = () =>

@@ -100,7 +100,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
 );
 
 /**
- * Kills a process (`running`, or else a new `sluice prune`) while the process waits for a lock that
+ * Kills a process (`running`, or otherwise a new `sluice prune`) while it waits for a lock that
  * `statement` has taken.
  */
 async function killAt(
@@ -139,7 +139,7 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
 }
 
-/** Adds events in two months. Returns these events as rows of the lake. */
+/** Adds events in two months. Returns them as rows of the lake. */
 async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
   const events = Array.from({ length: count }, (_, at) => {
     const n = from + at;

@@ -2,7 +2,8 @@ import { bitsOf } from '../../../../src/capabilities/lake/id-filter.ts';
 import type { Entity } from '../../../../src/domain/entity.ts';
 
 /**
- * Returns whether the filter has all bits of the id set. `findHolders` does the same in PostgreSQL.
+ * Returns whether all bits of the id are set in the filter. `findHolders` does the same in
+ * PostgreSQL.
  */
 export function mayHold(filter: Buffer, entity: Entity, id: string): boolean {
   const { hash, first, step, bits, blockBytes } = bitsOf(entity, [id]);

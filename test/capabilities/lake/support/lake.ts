@@ -38,8 +38,7 @@ export function comparable({
 }
 
 /**
- * Returns all events of an environment, whether they are in the database, on their way to the lake,
- * or in archives.
+ * Returns all events of an environment: in the database, on their way to the lake, and in archives.
  */
 export async function readEverywhere(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -78,7 +77,7 @@ function inOrder(rows: readonly LakeRow[]): LakeRow[] {
 
 /**
  * Reads the events of an environment with icebird, an independent Iceberg reader. icebird requests
- * `s3://` addresses over HTTP. This function serves these requests from the file store.
+ * `s3://` addresses over HTTP, which this function serves from the file store.
  */
 export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -108,10 +107,7 @@ export async function readLake(
   }
 }
 
-/**
- * Expects that an independent reader finds exactly the events of the test's environment in the
- * lake.
- */
+/** Expects that an independent reader finds exactly the events of the test's environment. */
 export async function expectSame(t: TestSystem): Promise<readonly LakeRow[]> {
   const rows = await readLake(t.system, 'default');
   expect(rows).toEqual(await readEverywhere(t.system, t.environment.environmentId));
@@ -162,7 +158,7 @@ export async function expectNamedFiles(
   expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...otherFiles].sort());
 }
 
-/** Returns all files below `lake/` that contain a string, even if the ledger does not list them. */
+/** Returns all files below `lake/` that contain a string, including unlisted files. */
 export async function filesWith(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
   text: string,

@@ -18,7 +18,7 @@ export interface MailServer {
 
 /**
  * Starts a server. `answer` returns the code with which a recipient is refused, or `null` to accept
- * the recipient. If `sender` is set, every sender is refused with this code.
+ * it. If `sender` is set, every sender is refused with this code.
  */
 export async function startMailServer(
   options: {

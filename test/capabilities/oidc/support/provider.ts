@@ -9,16 +9,16 @@ export const clientSecret = 'the-client-secret-of-the-tests';
 
 type Payload = Record<string, unknown>;
 
-/** A provider of OpenID Connect that runs in this process. Any person can sign in there. */
+/** An OpenID Connect provider in this process, at which any person can sign in. */
 export interface TestProvider {
   readonly issuer: string;
   /** Groups by the name of the person. */
   readonly groups: Map<string, readonly string[]>;
   /** Names of people who no longer have an account. */
   readonly left: Set<string>;
-  /** Changes the ID token of later sign-ins. `null` leaves them as they are. */
+  /** Changes the ID token of later sign-ins. `null` leaves it unchanged. */
   forge: ((payload: Payload, header: Payload) => string) | null;
-  /** True to refuse the client at the exchange of codes, with a challenge. */
+  /** True to refuse the client, with a challenge, when it exchanges a code. */
   refusesClient: boolean;
   /** Signs with the key of the provider. */
   sign(payload: Payload, header?: Payload): string;
@@ -27,7 +27,7 @@ export interface TestProvider {
   readonly publicPem: string;
   /** Paths of the requests so far. */
   readonly requests: string[];
-  /** Stops to answer, and starts again at the same address. */
+  /** Stops the provider. `start` starts it again at the same address. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

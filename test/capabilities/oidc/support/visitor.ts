@@ -7,7 +7,7 @@ export class Visitor {
   readonly cookies = new Map<string, Map<string, string>>();
   readonly #server: TestServer;
   readonly #publicUrl: string;
-  /** Address of its own, since failed sign-ins are counted by address. */
+  /** Each visitor has its own address, because failed sign-ins are counted by address. */
   readonly #address = `203.0.113.${++visitors}`;
 
   constructor(server: TestServer, publicUrl: string) {
@@ -19,7 +19,7 @@ export class Visitor {
     return this.cookies.get(this.#publicUrl)?.get(name);
   }
 
-  /** Sends a request of the console. */
+  /** Sends a request as the console does. */
   async api<T>(method: string, path: string, body?: object): Promise<{ status: number; body: T }> {
     const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
     const response = await this.send(`${this.#publicUrl}${path}`, {
@@ -31,7 +31,7 @@ export class Visitor {
     return { status: response.status, body: (text === '' ? null : JSON.parse(text)) as T };
   }
 
-  /** Sends one request. Does not follow a redirect. */
+  /** Sends one request without following a redirect. */
   async send(address: string, options: RequestInit = {}): Promise<Response> {
     const { origin, pathname, search } = new URL(address);
     const jar = this.cookies.get(origin) ?? new Map<string, string>();
@@ -49,7 +49,7 @@ export class Visitor {
     return response;
   }
 
-  /** Begins a sign-in. Returns the address at the provider. */
+  /** Begins a sign-in. Returns the provider's URL. */
   async begin(path = ''): Promise<string> {
     const { body } = await this.api<{ url: string | null; problem: string | null }>(
       'POST',
@@ -60,7 +60,7 @@ export class Visitor {
     return body.url;
   }
 
-  /** Signs in at the provider. Returns the address with which it sends the browser back. */
+  /** Signs in at the provider. Returns the URL to which it redirects the browser. */
   async answer(address: string, person: string): Promise<string> {
     let response = await this.send(address);
     let at = address;
@@ -83,7 +83,7 @@ export class Visitor {
     throw new Error('the provider never sent the browser back');
   }
 
-  /** Opens the address with which the provider sends the browser back. Returns where it leads. */
+  /** Opens the URL to which the provider redirects the browser. Returns the next redirect. */
   async come(address: string): Promise<string> {
     const response = await this.send(address);
     return response.headers.get('location') ?? `no redirect, but ${response.status}`;

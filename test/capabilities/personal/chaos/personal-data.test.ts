@@ -122,7 +122,7 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   }
 }
 
-/** Starts a process with a complete log in a file of its own. */
+/** Starts a process that writes a complete log to its own file. */
 async function withLog<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
   const log = openSync(join(folder, 'logs', name), 'a');
   try {
@@ -135,7 +135,6 @@ async function withLog<T>({ folder }: House, name: string, start: (log: number) 
 const serve = (house: House) => withLog(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
 const work = (house: House) => withLog(house, 'work', (stderr) => house.site.work({}, { stderr }));
 
-/** Sends a request that must succeed. */
 async function request({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
   const response = await api.fetch(path, init);
   const text = await response.text();
@@ -168,7 +167,7 @@ async function sendRecords(house: House, api: Api): Promise<void> {
   await completed(house, await post(house, api, '/v1/users/bulk_identify', users));
   const companies = { companies: [company('bulk')] };
   await completed(house, await post(house, api, '/v1/companies/bulk_identify', companies));
-  // This request is refused because its body, which contains a personal value, is not valid JSON.
+  // This request is refused because its body, which contains a personal value, is invalid JSON.
   const broken = `{"user_id":"broken","metadata":{"email":"${clearUser('broken').email}"`;
   const refusal = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
   house.answers.set('broken JSON', await refusal.text());

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/* Personal values that may occur only in the requests of a test, and a search for these values. */
+/* Personal values that may occur only in the requests of a test, and a search for them. */
 
 const marker = 'zq7clear';
 

@@ -39,13 +39,13 @@ const jobOptions = {
   exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
 };
 
-/** Returns a schedule without checking it. The schedule is stored when it is first used. */
+/** Returns a schedule without checking it. It is stored when it is first used. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(jobOptions), structuredClone(members)) as ScheduleDefinition;
 }
 
-/** Stores a schedule as if it were saved now. Does nothing if the schedule is already stored. */
+/** Stores a schedule as if it were saved now, unless it is already stored. */
 async function store(
   { db }: ScheduleContext,
   environmentId: number,
@@ -68,7 +68,7 @@ export async function requestRun(
   return askForRun(context, environmentId, schedule.name, dueAt);
 }
 
-/** Processes one of the next runs. Returns false if there is no run. */
+/** Processes one of the next runs. Returns false if there is none. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
@@ -79,7 +79,7 @@ export async function doNext(
   return true;
 }
 
-/** Claims the next run but does not process it. Returns `null` if there is no run. */
+/** Claims the next run but does not process it. Returns `null` if there is none. */
 export async function takeRun(context: ScheduleContext): Promise<TaskClaim | null> {
   await queueRuns(context.db);
   return takeTask(context, runJob);
@@ -97,7 +97,7 @@ export async function historyOf(context: ScheduleContext, schedule: ScheduleDefi
 
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
-/** Processes all due runs while workers run the jobs of these runs. Returns the last run. */
+/** Processes all due runs while workers run their jobs. Returns the last run. */
 export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
@@ -111,10 +111,7 @@ export async function finish(context: ScheduleContext, schedule: ScheduleDefinit
 
 let requestedAt = Date.parse('2026-01-01T00:00:00Z');
 
-/**
- * Requests a run and processes it. Each requested run is due one minute after the previous
- * requested run.
- */
+/** Requests a run and processes it. Each requested run is due one minute after the previous one. */
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,

@@ -5,7 +5,7 @@ import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** A file that changes users of the first file and adds other users. */
+/** A file that changes users of the first file and adds others. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
 /** A file with users of both other files, which is loaded during the undo. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
@@ -44,7 +44,7 @@ describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s',
       }
       await site.workers(2);
       const counts = [await ended(sql, undos[0]), await ended(sql, undos[1])];
-      // One of the two requests undoes the load. The other request finds nothing to undo.
+      // One of the two requests undoes the load. The other finds nothing to undo.
       expect(counts.filter(({ updated, removed }) => updated + removed > 0)).toHaveLength(1);
       await ended(sql, lastJob);
       report(`undo with kills, ${queue}: ${((Date.now() - startedAt) / 1_000).toFixed(1)} s`);
