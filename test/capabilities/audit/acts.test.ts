@@ -334,6 +334,21 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     },
   ],
   [
+    'a folder of an export that a command imports into an empty environment',
+    ['command_line load.accepted', 'command_line definitions.applied'],
+    async () => {
+      const from = await newConfiguration();
+      const users = await fileOf('user_id\nu1\n', 'csv');
+      const path = join(folder, `out-${++files}`);
+      await withWorker(async () => {
+        await sluice('import', users, '--env', from);
+        await sluice('export', '--env', from, '--out', path, '--everything');
+      });
+      const { environment } = await t.addEnvironment(`imported-${files}`);
+      return () => withWorker(() => sluice('import', path, '--env', environment.name));
+    },
+  ],
+  [
     'a load that is cancelled twice with the same idempotency key',
     ['api_key load.cancelled'],
     async () => {
