@@ -95,7 +95,6 @@ export function messageIn({ message, parts }: Problem, naming: Naming): string {
   return parts === undefined ? message : keepableText(write(parts, naming));
 }
 
-/** Returns the problem as one line. */
 export function explainProblem(problem: Problem, naming?: Naming): string {
   const message = naming === undefined ? problem.message : messageIn(problem, naming);
   return problem.details === '' ? message : `${message} (${problem.details})`;

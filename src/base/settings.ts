@@ -43,7 +43,7 @@ function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** Empty text means `null`, as for all kinds below. */
+/** Empty text means `null`. */
 function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }

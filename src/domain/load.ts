@@ -155,8 +155,8 @@ export interface ChunkRange {
 }
 
 /**
- * Outcomes of records. Each record has exactly one. The column `rows_<outcome>` counts each.
- * `removed` counts profiles instead of records.
+ * Outcomes of records. Each record has exactly one. Columns `rows_<outcome>` count records by
+ * outcome. `removed` counts profiles instead of records.
  */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 

@@ -1,6 +1,7 @@
 /**
- * Permissions of a key. `ingest`: send single records. `import`: send files and arrays. `read`:
- * read profiles, events, jobs and lookups. `delete`: create deletions and readmit deleted users.
+ * Permissions of a key. `ingest`: send single records. `import`: send files and arrays. `export`:
+ * create exports. `read`: read profiles, events, jobs and lookups. `delete`: create deletions and
+ * readmit deleted users.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 
@@ -11,5 +12,5 @@ export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 
-/** Core ways to sign in to the console. Capabilities may add others. */
+/** Ways to sign in to the console. Capabilities may add others. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

@@ -26,7 +26,6 @@ export function kindOf(cell: string): CellKind {
   return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-/** Returns true for kinds of cells that are rarely column names. */
 function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }

@@ -16,7 +16,7 @@ const doubts = /[\u0200-\u02ff]/;
 /** An apostrophe between letters or digits of any language. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Meanings of letters after an escape, which databases write in a dialect without quotes. */
+/** Meanings of the letters that databases write after an escape in a dialect without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -61,9 +61,7 @@ export class DialectReader {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
-  /**
-   * Returns a well-formed record in the form that `read` needs. `cells` were found by the scanner.
-   */
+  /** Returns a well-formed record as `read` needs it. The scanner has filled `cells`. */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
     const texts = Array.from({ length: cells.count }, (_, cell) =>

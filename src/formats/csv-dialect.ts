@@ -46,11 +46,10 @@ export interface CsvMarks {
    */
   readonly hasApostrophes: boolean;
   /**
-   * Byte that makes the next byte ordinary, or -1 if there is no such byte. If it is also the
-   * quote, this applies only inside quotes.
+   * Byte that escapes the next byte, or -1 if there is none. If it is also the quote, it escapes
+   * only inside quotes.
    */
   readonly escape: number;
-  /** Lines that start with these bytes are not records. Empty if the dialect has no comments. */
   readonly comment: Buffer;
   readonly nulls: readonly Buffer[];
 }

@@ -17,7 +17,7 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** Header of a stored CSV. Stored CSV is RFC 4180. */
+/** Header of a stored CSV, which is RFC 4180. */
 export interface CsvHeader {
   /** One ASCII character. */
   readonly delimiter: string;
@@ -38,7 +38,6 @@ export interface CsvHeader {
   readonly lastColumn?: 'empty';
 }
 
-/** How to read the header and the records of a CSV. */
 export interface CsvReading extends CsvForm {
   /** Column types, as in `SourceOptions`. */
   readonly types?: readonly string[];
@@ -219,7 +218,7 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns the names. A missing name is replaced by its position (`column_7`). */
+/** Replaces a missing name with the position of its column (`column_7`). */
 export function namesOf(cells: readonly string[]): Names {
   const notes = cells.flatMap((cell, index) =>
     cell === '' ? [`Column ${index + 1} has no name in the header; it is called "${numbered(index)}".`] : [],

@@ -4,7 +4,6 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Returns true if another dialect has a better measure than the current one. */
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
@@ -34,11 +33,10 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. If all values are enclosed in such quotes, the quotes are
- * not part of the values, even if the plain dialect splits every record correctly. If header names
- * are enclosed in such quotes, the dialect only has to fit more records than the plain one. Records
- * that no longer fit contain such quotes and are refused. If cells are enclosed in `"`, `'` is not
- * a quote.
+ * Yields dialects with `'` as the quote. If it encloses all values, it is not part of them, even if
+ * the plain dialect splits every record correctly. If it encloses header names, the dialect only
+ * has to fit more records than the plain one: records that no longer fit contain such quotes and
+ * are refused. If `"` encloses cells, `'` is not a quote.
  */
 function* singleQuotes(
   sample: CsvSample,

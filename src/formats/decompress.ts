@@ -83,7 +83,6 @@ function damaged(what: string, how: string): InputError {
   return inputError('unsupported_format', `${what} ${how}`);
 }
 
-/** Translates errors from zlib. */
 function explain(error: unknown, what: string): unknown {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'Z_BUF_ERROR') return Object.assign(damaged(what, 'ends early'), { cause: error });

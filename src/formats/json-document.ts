@@ -243,10 +243,7 @@ export class DocumentRecords implements JsonListener {
     this.#walker.watchedDepth = elements + 1;
   }
 
-  /**
-   * Handles the first element of an array whose path was not given. The array may be the array of
-   * records.
-   */
+  /** Handles the first element of an array that may be the array of records. */
   #startOther(other: OtherArray, first: number, depth: number): void {
     other.isEmpty = false;
     this.#walker.watchedDepth = depth;

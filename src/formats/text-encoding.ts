@@ -24,7 +24,6 @@ const marks: readonly (readonly [name: string, mark: string])[] = [
   ['utf-16be', '\xfe\xff'],
 ];
 
-/** Returns the encoding that the byte order mark indicates, or `null` if there is no mark. */
 function markedEncoding(head: Buffer): string | null {
   const start = head.toString('latin1', 0, 3);
   return marks.find(([, mark]) => start.startsWith(mark))?.[0] ?? null;

@@ -80,7 +80,6 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** Explains where a refused record or header is not UTF-8. */
 export function explainNotUtf8(bytes: Buffer): string {
   const at = validPrefix(bytes);
   return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;

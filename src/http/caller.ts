@@ -20,7 +20,7 @@ declare module 'fastify' {
      */
     scope?: NeededScope;
     /**
-     * Accepts a key that was valid a second ago without checking it again, because these routes get
+     * Accepts a key that was valid a second ago without checking it again, because the route gets
      * many calls.
      */
     trustsKnownKeys?: true;

@@ -24,7 +24,7 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/** Creates a kind of cursor. A cursor is a place as text, encoded in Base64. */
+/** Creates a kind of cursor. A cursor is the text of a place in a list, encoded in Base64. */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {

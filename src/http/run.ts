@@ -18,8 +18,8 @@ import {
   uuid,
 } from './schema.ts';
 
-// Defines the document of a run: its work, caller, files, options and result. Every place that
-// describes a run gives these members, and adds its own.
+// Defines the document of a run: its work, caller, files, options and result. Each place that shows
+// a run has these members and may add others.
 
 const tallyFields = {
   read: count('Records read.'),

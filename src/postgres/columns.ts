@@ -127,7 +127,6 @@ export function hex<Name extends string>(column: string, name: Name): AliasedRaw
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }
 
-/** Returns the code and message of a job's failure. `null` if the job did not fail. */
 export function toFailure(
   code: string | null,
   message: string | null,

@@ -147,7 +147,6 @@ export function columnOf<T>(db: Database): (...statement: Statement) => Promise<
     (await rowsOf<Record<string, T>>(db)(...statement)).map((row) => Object.values(row)[0] as T);
 }
 
-/** Returns the first value, or `null` if there is no row. */
 export function findValue<T>(db: Database): (...statement: Statement) => Promise<T | null> {
   return async (...statement) => (await columnOf<T>(db)(...statement))[0] ?? null;
 }

@@ -56,8 +56,8 @@ const months = sql`(
 )`;
 
 /**
- * Counts a month's expired events for each environment. Finds their names by steps through
- * events_name_idx.
+ * Returns, for each environment, the names of a month's events that have expired, and the number of
+ * names that have not. Finds the names step by step through events_name_idx.
  */
 export function readHeldNames(
   db: Database,

@@ -18,7 +18,6 @@ export async function beginUse(db: Database, environmentId: number, name: string
     on conflict do nothing`.execute(db);
 }
 
-/** Selects the uses of a load's environment. */
 export const usesOfLoad = sql<readonly string[]>`array(
   select u.name from environment_uses u where u.environment_id = loads.environment_id
 )`.as('uses');

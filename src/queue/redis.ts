@@ -24,8 +24,8 @@ export interface OpenRedisOptions
 }
 
 /**
- * A connection counts as dead if a command gets no response within this time. Workers wait at most
- * ten seconds for work.
+ * A connection counts as dead if a command gets no response within this time, which exceeds the ten
+ * seconds that a worker waits for work.
  */
 const silenceMs = 30_000;
 /** Maximum time for a sentinel to respond, after which the next sentinel is asked. */

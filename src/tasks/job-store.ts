@@ -69,7 +69,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
 }
 
 /**
- * Lists jobs that come after the job `after`, newest first. `total` is the number of jobs on all
+ * Returns jobs that come after the job `after`, newest first. `total` is the number of jobs on all
  * pages.
  */
 export async function pageJobs(

@@ -23,7 +23,6 @@ export const withoutStop: StopSignals = { stopping: never, deadline: never };
 /** Several candidates are tried, because other workers may be claiming the first ones. */
 const candidates = 16;
 
-/** Runs the next task of these kinds, if one is due. */
 export async function runNextTask<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],

@@ -123,8 +123,8 @@ export function findNextTasks(
 }
 
 /**
- * Returns a recursive query called `name`. It finds the first task of each kind and environment by
- * steps through the index.
+ * Returns a recursive query called `name`. It finds the first task of each kind and environment,
+ * step by step through the index.
  */
 function firstOfEach(
   name: string,

@@ -25,9 +25,12 @@ export interface TaskQueue {
 }
 
 export interface Tolerance {
-  /** Errors such as a lost connection. Infinity: they are retried forever and not counted. */
+  /**
+   * Number of errors at which the task fails if the last one is transient, such as a lost
+   * connection. Infinity: transient errors are retried forever and not counted.
+   */
   readonly transient: number;
-  /** Server timeouts. Repeating the same work will probably cause the same timeout. */
+  /** Same for server timeouts. Repeating the same work will probably cause the same timeout. */
   readonly timeout: number;
   readonly defect: number;
 }

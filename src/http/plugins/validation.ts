@@ -28,7 +28,7 @@ export function addValidation(app: FastifyInstance): void {
 
 const maxNamed = 10;
 
-/** Lists unknown query parameters in a response header. */
+/** Adds a response header with the names of unknown query parameters. */
 function nameIgnored(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
     const schema = routeOptions.schema?.querystring as TObject | undefined;

@@ -73,7 +73,6 @@ export const embeddedPostgres = {
    * and the cure.
    */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
-  /** Returns true if another live server owns the data directory. */
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
