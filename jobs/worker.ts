@@ -107,10 +107,7 @@ function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKin
   return runners;
 }
 
-/**
- * Returns handlers for all jobs of the queue. A queue job only signals that work is due. Its
- * handler reads the next task from the ledger.
- */
+/** A queue job only signals that work is due. Its handler reads the next task from the ledger. */
 function taskJobs(
   system: System,
   { kinds: all }: Jobs,

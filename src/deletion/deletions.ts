@@ -165,7 +165,6 @@ interface DeletionRequest {
   readonly options: DeletionOptions;
 }
 
-/** Returns the schemas of requests with these options, and a reader for such requests. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
@@ -291,7 +290,6 @@ function jsonLine({ id, outcome, events, users }: IdOutcome): string {
   return `${JSON.stringify({ id, outcome, events, users })}\n`;
 }
 
-/* Renders deletions for the API and for `--json`. */
 
 export function renderDeletionDetail(
   deletion: Deletion,

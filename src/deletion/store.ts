@@ -95,7 +95,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** Completes the deletion if the worker still owns the task. Returns false if the task is lost. */
+/** Returns false if the worker no longer owns the task. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (

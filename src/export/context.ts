@@ -36,10 +36,7 @@ export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/**
- * Returns the folder of an attempt. Each attempt has its own folder, so a late attempt cannot touch
- * the files of another attempt.
- */
+/** Each attempt has its own folder, so a late attempt cannot touch the files of another attempt. */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

@@ -77,10 +77,7 @@ export async function previewDeletion(
   };
 }
 
-/**
- * Removes up to `limit` events of the users, with one index scan per partition. Returns the number
- * of removed events.
- */
+/** Removes up to `limit` events of the users, with one index scan per partition. */
 export function deleteEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -200,7 +197,7 @@ export async function removeProfiles(
 /**
  * Removes images of the profiles from the change log: all images if `limit` is `null`, otherwise
  * exactly `limit` images, or none if there are fewer. Leaves one empty row per profile, from which
- * exports of changes report the removal. Returns the number of removed images.
+ * exports of changes report the removal.
  */
 export async function eraseImages(
   db: Database,

@@ -26,10 +26,7 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/**
- * Links to the files of an export. If `manifest` is `null`, the files have not been written yet or
- * have expired.
- */
+/** If `manifest` is `null`, the files have not been written yet or have expired. */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -154,7 +151,6 @@ export type LinkedFile = ExportFile & {
 };
 
 /**
- * Returns the file to which a link leads.
  * @throws InputError `not_found` for a link not signed by sluice, `link_expired` or `job_expired`
  * for a link that is no longer valid
  */
@@ -183,7 +179,7 @@ export async function findLinkedFile(
   return { ...row.file, environmentId: row.environmentId, actor };
 }
 
-/** Returns the actor who requested a link. `null` if the key or session has ended. */
+/** Returns `null` if the key or session has ended. */
 async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
   if (holder === null) return { kind: 'link', name: null };
   const { kind, id } = holder;

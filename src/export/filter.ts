@@ -44,9 +44,9 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Returns the condition that a row of sluice.companies is exported. If there is a filter on users,
- * a company needs a user who satisfies the whole filter. An excluded segment also excludes the
- * companies of its users, but excluding a user by id does not exclude the user's companies.
+ * If there is a filter on users, a company needs a user who satisfies the whole filter. An excluded
+ * segment also excludes the companies of its users, but excluding a user by id does not exclude the
+ * user's companies.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -117,10 +117,7 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
   return either.length === 0 ? [] : [eb.or(either)];
 }
 
-/**
- * Selects the users in a segment. `offset 0` prevents PostgreSQL from evaluating the segment once
- * per event.
- */
+/** `offset 0` prevents PostgreSQL from evaluating the segment once per event. */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
   return eb
     .selectFrom(`users as ${actor}`)
@@ -208,7 +205,6 @@ function likePattern(pattern: string): string {
   return literally(pattern).replaceAll('*', '%');
 }
 
-/** Returns a function that tests whether a column name is one of the excluded values. */
 export function nameTest({ names, patterns }: ExcludedValues): (name: string) => boolean {
   const exact = new Set(names);
   const globs = patterns.map((pattern) => createGlob(pattern));

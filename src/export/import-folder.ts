@@ -37,10 +37,7 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/**
- * Returns the folder if its name is the only one given and it contains an export. Otherwise,
- * returns `null`.
- */
+/** Returns the folder if its name is the only one given and it contains an export. */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -60,8 +57,8 @@ interface RestoredFile extends LoadedBack {
 }
 
 /**
- * Loads an export. If an import was interrupted, repeating the call continues it, because files
- * that are already loaded are skipped.
+ * If an import was interrupted, repeating the call continues it, because files that are already
+ * loaded are skipped.
  */
 export async function importFolder(
   terminal: Terminal,
@@ -120,8 +117,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Loads a file. If an earlier call loaded the file but some of its rows have been deleted since,
- * loads it again. `restored` is `null` if the load failed.
+ * If an earlier call loaded the file but some of its rows have been deleted since, loads it again.
+ * `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,
@@ -207,7 +204,6 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
 
 type DefinitionLists = Pick<System, 'definitionLists'>;
 
-/** Returns the definition lists of the capabilities, without local lists. */
 async function portableLists({ definitionLists }: DefinitionLists) {
   return (await definitionLists()).filter(({ isLocal }) => isLocal !== true);
 }

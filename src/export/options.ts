@@ -15,7 +15,6 @@ const coreOptions: ExportSeam = { options: { segment_id: segmentOption } };
 
 const eb = expressionBuilder<DB>();
 
-/** Option values by name. */
 type OptionValues = ExportRequest['options'];
 
 /**
@@ -42,7 +41,7 @@ export class ExportOptions {
     return [...this.#options];
   }
 
-  /** Returns the values of the options in `fields`. Adds a problem for each invalid value. */
+  /** Adds a problem for each invalid value in `fields`. */
   read(fields: Readonly<Record<string, unknown>>, problems: Problem[]): OptionValues {
     const values = this.entries.flatMap(([name, option]) => {
       const given = fields[name];

@@ -8,7 +8,6 @@ import type { Export } from './store.ts';
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
-/** Returns the document of an export or of work that exports. */
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
   // The document lists files in this order. The ledger and the manifest use different orders.
   const files = [...datasets, 'stream'].flatMap((dataset) =>

@@ -53,8 +53,7 @@ export interface ExportExtras {
 }
 
 /**
- * Accepts an export. Returns its job id. If the idempotency key is repeated, returns the job id of
- * the first export.
+ * Returns the export's job id or, if the idempotency key is repeated, that of the first export.
  * @throws InputError with all problems, or for a conflict
  */
 export async function requestExport(
@@ -267,9 +266,7 @@ async function previewFile(
   };
 }
 
-/**
- * Counts rows for at most EXPORT_COUNT_MS. If that is not enough, returns the planner's estimate.
- */
+/** If counting takes longer than EXPORT_COUNT_MS, returns the planner's estimate. */
 async function countRows(
   client: pg.PoolClient,
   select: CopySelect,

@@ -84,8 +84,8 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
 }
 
 /**
- * Writes the files. Progress is recorded with each heartbeat, which limits writes to the ledger to
- * one in two seconds.
+ * Progress is recorded with each heartbeat, which limits writes to the ledger to one in two
+ * seconds.
  */
 async function writeFiles(
   context: ExportContext,
@@ -173,8 +173,8 @@ function tookTooLong(timeoutMs: number): FinalFailure {
 }
 
 /**
- * Removes the files of an attempt. A failure is only logged, because the files are removed together
- * with the export's folder when it expires.
+ * A failure to remove the files is only logged, because they are removed together with the export's
+ * folder when it expires.
  */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
@@ -184,7 +184,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Fails an export. Does nothing if the export has ended. */
+/** Does nothing if the export has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,

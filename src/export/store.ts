@@ -26,9 +26,7 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/**
- * Queues an export, in the caller's transaction. Returns the task with which to notify the queue.
- */
+/** Must be called in a transaction. Returns the task with which to notify the queue. */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -52,8 +50,8 @@ export async function insertExport(
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
 /**
- * Begins an export. Returns `null` if the export has ended. `wasBegun` is true if earlier attempts
- * may have left files.
+ * Returns `null` if the export has ended. `wasBegun` is true if earlier attempts may have left
+ * files.
  */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
@@ -208,10 +206,7 @@ export async function markFilesExpired(db: Database, exportId: number): Promise<
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
-/**
- * Deletes exports whose files have been removed and that ended at least `days` days ago. Returns
- * the number of deleted exports.
- */
+/** Deletes exports whose files have been removed and that ended at least `days` days ago. */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
@@ -251,10 +246,7 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
   }));
 }
 
-/**
- * Returns the completed share of the work. `expected` is an estimate, so the share stays below 1
- * until the export is completed.
- */
+/** `expected` is an estimate, so the share stays below 1 until the export is completed. */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;

@@ -168,7 +168,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Commits a window. The promise never rejects, because each record gets its own result. */
+  /** Never rejects, because each record of the window gets its own result. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -190,20 +190,14 @@ export class CommitWindow<T extends Sized> {
     if (others.length > 0) await this.#commit(others);
   }
 
-  /**
-   * Commits the two halves of a window separately. PostgreSQL has refused a record that passed our
-   * checks, and only that record may fail.
-   */
+  /** PostgreSQL has refused a record that passed our checks, and only that record may fail. */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
     await this.#commit(window.slice(0, middle));
     await this.#commit(window.slice(middle));
   }
 
-  /**
-   * Writes records. A deadlock rolls back the whole window, so a retry does not store any record
-   * twice.
-   */
+  /** A deadlock rolls back the whole window, so a retry stores no record twice. */
   #write(records: readonly T[]): Promise<void> {
     return retry(afterDeadlock, () => this.#options.write(records));
   }

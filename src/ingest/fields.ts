@@ -19,7 +19,7 @@ import type { Properties } from './records.ts';
 
 const byteOrderMark = '\ufeff';
 
-/** Parses a record or an item of a batch. @throws InputError `invalid_json`, `invalid_field` */
+/** @throws InputError `invalid_json`, `invalid_field` */
 export function openRecord(body: Buffer, what = 'The body'): Fields {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
   if (!isUtf8(body)) throw inputError('invalid_json', `${what} is not valid UTF-8`);
@@ -83,7 +83,7 @@ export class Fields {
     return value;
   }
 
-  /** Reads a string. If the value is missing, records a problem and returns ''. */
+  /** If the value is missing, records a problem and returns ''. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
@@ -105,8 +105,8 @@ export class Fields {
   }
 
   /**
-   * Reads an id. If the value is missing, records a problem and returns ''. `others` lists the
-   * names that other services use for this field.
+   * If the value is missing, records a problem and returns ''. `others` lists the names that other
+   * services use for this field.
    */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
@@ -135,7 +135,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Reads an object. Returns `null` if the value is missing, null or empty. */
+  /** Returns `null` if the value is missing, null or empty. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

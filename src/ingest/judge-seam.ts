@@ -10,7 +10,7 @@ export interface JudgeSeam {
    */
   readonly use: string;
   /**
-   * Opens the judge's current stage. Returns `null` if there is none.
+   * Returns `null` if the judge has no current stage.
    * @throws TransientError
    */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;

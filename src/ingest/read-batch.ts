@@ -35,7 +35,7 @@ export interface ReadBatch {
  */
 export type BatchFormat = ArrayEnvelope | 'ndjson' | 'record';
 
-/** Returns the records of an item. @throws InputError if the item is refused */
+/** @throws InputError if the item is refused */
 export type ReadItem = (line: Buffer) => readonly ItemRecord[];
 
 const LF = 10;
@@ -125,9 +125,7 @@ export function readItem(fields: Fields, environmentId: number): readonly ItemRe
 
 const readProfile = { users: readUser, companies: readCompany } as const;
 
-/**
- * Reads a profile. Checks the item's time. Neither the time nor the item's id becomes a property.
- */
+/** Checks the item's time. Neither the time nor the item's id becomes a property. */
 function profileItem(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;

@@ -10,7 +10,7 @@ export interface CallSeam {
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Handles a call to `/v1/<name>`. Returns `null` if the body is one of our own records. */
+  /** Returns `null` if the body is one of our own records. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',
@@ -18,6 +18,6 @@ export interface CallSeam {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<FastifyReply> | null;
-  /** Returns the reader for the items of a batch, which may mix our records and foreign calls. */
+  /** A batch may mix our records and foreign calls. */
   readerOf(request: FastifyRequest, body: Buffer): ReadItem;
 }

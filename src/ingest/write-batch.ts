@@ -241,8 +241,8 @@ export class BatchWriter {
 }
 
 /**
- * Claims the idempotency key. If an earlier request has claimed it, the batch gets the response to
- * that request.
+ * If an earlier request has claimed the idempotency key, the batch gets the response to that
+ * request.
  * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
@@ -255,10 +255,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/**
- * Returns the events. If an earlier item moved an event's user to a company, the event gets that
- * company.
- */
+/** If an earlier item moved an event's user to a company, the event gets that company. */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];

@@ -29,7 +29,7 @@ export async function addEvents(
   return outcomes;
 }
 
-/** Copies all events. If one of them exists, adds none and returns `null`. */
+/** If one of the events exists, adds none and returns `null`. */
 async function tryCopying(
   transaction: Transaction,
   source: LoadSource,
@@ -73,7 +73,7 @@ function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: num
   return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
-/** Counts outcomes by kind. If `added` is missing, all events count as new. */
+/** If `added` is missing, all events count as new. */
 function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
   const counts = events.countByKind(includes);
   const outcome = (kind: EventKind): Outcomes => {

@@ -189,10 +189,7 @@ function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }
 
-/**
- * Imports files in order. Stops after the first file that fails, because later files may depend on
- * that file.
- */
+/** Stops after the first file that fails, because later files may depend on that file. */
 async function importAll(
   { terminal }: Invocation,
   session: EnvironmentSession,

@@ -161,10 +161,7 @@ function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/**
- * Returns a chunk's rejects. Their `kind` is `null` unless the file may contain several kinds of
- * records.
- */
+/** `kind` is `null` unless the file may contain several kinds of records. */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -172,9 +169,7 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/**
- * Returns a function that determines the cause of a reject. It costs nothing until it is called.
- */
+/** Costs nothing until the returned function is called. */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {

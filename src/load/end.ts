@@ -67,10 +67,7 @@ export async function cancelLoad(
   return cancelledAt;
 }
 
-/**
- * Returns the time at which a held load was discarded.
- * @throws InputError `not_found`, `job_not_cancellable`
- */
+/** @throws InputError `not_found`, `job_not_cancellable` */
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
   const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
   if (status === 'cancelled' && endedAt !== null && held?.decidedAt != null) return endedAt;

@@ -27,7 +27,7 @@ export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
-/** Commits a chunk of new users. @throws a unique violation if a user exists */
+/** @throws a unique violation if a user exists */
 export function insertChunk(
   context: LoadContext,
   source: LoadSource,

@@ -45,8 +45,8 @@ export async function mergeRows(
 }
 
 /**
- * Merges the records of a chunk. If the database refuses a record that passed our checks, calls
- * `refuse` for that record and merges the other records.
+ * If the database refuses a record that passed our checks, calls `refuse` for that record and
+ * merges the other records.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,

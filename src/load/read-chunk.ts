@@ -56,10 +56,7 @@ export interface ChunkReader {
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
 }
 
-/**
- * Creates a reader for a load's chunks.
- * @throws TransientError if records cannot be judged at present
- */
+/** @throws TransientError if records cannot be judged at present */
 export async function createStoringReader(
   context: LoadContext,
   source: LoadSource,
@@ -73,7 +70,7 @@ export async function createStoringReader(
 }
 
 /**
- * Creates a reader. If `findRefusedUsers` is missing, the caller specifies the refused records.
+ * If `findRefusedUsers` is missing, the caller specifies the refused records.
  * @throws InputError if the map does not fit the header, which has already been checked when the
  * load was accepted
  */

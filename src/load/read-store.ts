@@ -197,10 +197,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Reads the options of a load. Returns `null` if the environment has no such load, or if the load
- * wrote its own file.
- */
+/** Returns `null` if the environment has no such load, or if the load wrote its own file. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')

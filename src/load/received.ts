@@ -14,8 +14,8 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Stores files. Each file is recorded in the ledger before it is complete, so that the sweep can
- * find it if it is abandoned.
+ * Each file is recorded in the ledger before it is complete, so that the sweep can find it if it is
+ * abandoned.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
@@ -51,7 +51,7 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** Removes a file. If updating the ledger fails, the sweep updates it later. */
+/** If updating the ledger fails, the sweep updates it later. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);

@@ -75,10 +75,7 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/**
- * Renders a plan as JSON. Rows are sent as PostgreSQL wrote them, because JavaScript numbers could
- * lose digits.
- */
+/** Rows are sent as PostgreSQL wrote them, because JavaScript numbers could lose digits. */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
@@ -131,8 +128,8 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
 }
 
 /**
- * Renders a reject. In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a truncated record. If
- * there is invalid UTF-8, `raw_base64` contains the bytes.
+ * In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a truncated record. If there is invalid
+ * UTF-8, `raw_base64` contains the bytes.
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);

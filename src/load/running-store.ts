@@ -101,10 +101,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Returns the plan and the limits of a load. Returns `null` if the load has no limits or has not
- * been planned yet.
- */
+/** Returns `null` if the load has no limits or has not been planned yet. */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')

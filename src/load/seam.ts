@@ -175,7 +175,7 @@ export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): read
   return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
-/** Returns the kind of a load. Returns `undefined` if the load's file was sent. */
+/** Returns `undefined` if the load's file was sent. */
 export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
   return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

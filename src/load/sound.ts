@@ -50,7 +50,6 @@ export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure
   };
 }
 
-/** Returns the first limit that is exceeded, or `null`. */
 function findGuardHit(
   { maxChanged, maxRemovedValues }: Omit<Limits<number>, 'maxErrors'>,
   { profiles, values }: PlanSummary,

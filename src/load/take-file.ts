@@ -25,7 +25,7 @@ export interface ReceivedSource {
   readonly options: FileOptions;
 }
 
-/** Receives a file. @throws InputError. Errors from `receive` are also thrown. */
+/** @throws InputError. Errors from `receive` are also thrown. */
 export async function receiveSource(
   context: LoadContext,
   { environmentId, filename, options: requested, hints, limits, chunkBytes, signal }: SourceFile,
@@ -40,7 +40,7 @@ export async function receiveSource(
 }
 
 /**
- * Accepts a received file. `book` runs in the same transaction.
+ * `book` runs in the transaction that accepts the file.
  * @throws InputError. Errors from `book` are also thrown.
  */
 export async function acceptSource(

@@ -65,7 +65,7 @@ export async function keepUpload(
   });
 }
 
-/** Returns an upload. @throws InputError `not_found` for an unknown or expired upload */
+/** @throws InputError `not_found` for an unknown or expired upload */
 export async function requireUpload(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -76,7 +76,7 @@ export async function requireUpload(
   throw noSuchUpload(uploadId);
 }
 
-/** Opens an upload. The stream throws InputError `not_found` if the file has been removed. */
+/** The stream throws InputError `not_found` if the file has been removed. */
 export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     if (ref === null) throw noSuchUpload(uploadId);
@@ -119,8 +119,8 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
 }
 
 /**
- * Removes files. The caller deletes the uploads afterwards, so that the files are still listed if
- * the process is killed in between.
+ * The caller deletes the uploads afterwards, so that their files are still listed if the process is
+ * killed in between.
  */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
@@ -129,7 +129,7 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/** Returns the hints for reading an upload. Hints in the request take precedence. */
+/** Hints in the request take precedence. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,

@@ -32,7 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** Form for an export. Its fields are stored in the page address, so they survive a reload. */
+/** The form's fields are stored in the page address, so they survive a reload. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -152,7 +152,7 @@ function Events(part: Part): VNode {
   );
 }
 
-/** Shows earlier exports. If one is chosen, the new export contains only later changes. */
+/** If an earlier export is chosen, the new export contains only later changes. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
   const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');

@@ -163,7 +163,6 @@ function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   });
 }
 
-/** Returns the cells of a CSV line written by an export. */
 function csvCells(line: string): readonly string[] {
   const cells = `,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"?|([^,]*))/g);
   return [...cells].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);

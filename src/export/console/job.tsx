@@ -39,9 +39,7 @@ export function exportFacts({ completed_rows: rows, warnings }: ExportJobDetail)
   ];
 }
 
-/**
- * Shows the files of an export, with their hashes and links. Reloads them when the status changes.
- */
+/** Reloads the files when the status of the export changes. */
 export function ExportFiles({ job: { job_id, status } }: { readonly job: ExportJobDetail }): VNode {
   const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(job_id)}`;
   return <Loaded of={useApi<ExportJob>(path, undefined, status)}>{(data) => <Files of={data} />}</Loaded>;

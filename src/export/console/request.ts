@@ -72,7 +72,6 @@ export function bodyOf(wish: ExportWish): Body {
   };
 }
 
-/** Returns the number of rows in a preview as text, and marks the number if it is an estimate. */
 export function rowsText(
   { rows, is_exact: isExact }: Pick<ExportPreview, 'rows' | 'is_exact'>,
   one = 'row',
@@ -81,10 +80,7 @@ export function rowsText(
   return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
-/**
- * Returns the facts of the selected format. If the address contains an unknown format, returns
- * those of NDJSON.
- */
+/** Returns the facts of NDJSON if the address contains an unknown format. */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }

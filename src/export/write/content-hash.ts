@@ -20,7 +20,7 @@ export class ContentHash {
     this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
   }
 
-  /** Adds the header. It is added once, although every file repeats it. */
+  /** The hash covers the header only once, although every file repeats it. */
   addHeader(header: Buffer): void {
     this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail))).update('\n');
   }
@@ -29,7 +29,7 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** Returns the hash in hex. May be called only once. */
+  /** May be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }

@@ -164,10 +164,7 @@ function fitting(names: readonly string[]): string[] {
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
-/**
- * Returns the column heading of a property. A load reads the heading `metadata.x` as the property
- * x.
- */
+/** A load reads the heading `metadata.x` as the property x. */
 export function heading(name: string): string {
   const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
   return isTaken ? `metadata.${name}` : name;

@@ -12,7 +12,7 @@ export interface Values {
 /** Collects the non-null values of a column in a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Returns the values, which are valid until `clear` is called. */
+  /** The values are valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }

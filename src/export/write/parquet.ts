@@ -84,9 +84,6 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /**
-   * If the column contains ids, returns a function that collects them. Otherwise, returns `null`.
-   */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
@@ -161,10 +158,7 @@ export class ParquetFile {
   }
 }
 
-/**
- * Returns the text of a property value for a column of this type. Empty if the value has a
- * different type.
- */
+/** Text of a property value in a column of this type. Empty if the value has a different type. */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),

@@ -101,7 +101,7 @@ export async function* rowBlocks<T>(
   }
 }
 
-/** JSON text contains no other line breaks. */
+/** In NDJSON, every line break ends a row. */
 function lineEnds(piece: Buffer): number[] {
   const ends: number[] = [];
   for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, at + 1)) ends.push(at + 1);
@@ -158,7 +158,7 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Returns the bytes, which are valid until more bytes are added. */
+  /** The bytes are valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
@@ -217,9 +217,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/**
- * Returns the unescaped bytes of a quoted value. Returns `null` if the value contains no escapes.
- */
+/** Returns `null` if the quoted value contains no escapes. */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);

@@ -22,10 +22,7 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/**
- * Yields the rows of profiles and events in chronological order. Returns the number of rows
- * reported by PostgreSQL.
- */
+/** Returns the number of rows reported by PostgreSQL. */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
@@ -129,10 +126,7 @@ class Cursor {
   }
 }
 
-/**
- * Merges two sources in chronological order. At equal times, rows of `a` come first. Returns the
- * number of rows.
- */
+/** At equal times, rows of `a` come first. Returns the number of rows. */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,

@@ -150,10 +150,7 @@ interface WriteOptions {
   onProgress(rows: number, bytes: number): void;
 }
 
-/**
- * Copies the rows of a plan into files. Reads further rows only after the sink has accepted the
- * previous ones.
- */
+/** Reads further rows only after the sink has accepted the previous ones. */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,

@@ -98,7 +98,7 @@ interface Checked {
 
 const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
 
-/** Stores edits to records. After each change, the edits count as unchecked. */
+/** After each change, the edits count as unchecked. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -147,10 +147,7 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
 
 const rowsOnPage = 50;
 
-/**
- * Shows the refused records with editable cells. The file of edits identifies each record by its
- * row.
- */
+/** The file of edits identifies each record by its row. */
 function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const url = jobPath(job.job_id);

@@ -335,7 +335,7 @@ export class CsvChunk {
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Returns the number of cells. 0 if the record is not well-formed. */
+  /** Returns 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }

@@ -12,7 +12,6 @@ import { ofEvent, ofEventWithUrl } from './shapes.ts';
 /** Maximum total length of TABs, braces, and the defaults of kind, name and source. */
 const rowOverhead = 128;
 
-/** Writes rows for events of one kind. */
 export class EventRow {
   readonly #kind: EventKind;
   readonly #rows: Rows;

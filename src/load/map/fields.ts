@@ -23,9 +23,7 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/**
- * Returns whether a field contains only white space. Usually, the first byte is enough to decide.
- */
+/** Usually, the first byte is enough to decide whether a field is blank. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -56,15 +54,13 @@ export function readTime(cells: RecordCells, times: EventTimes): Instant | Reaso
   return times.read(timeKind <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
 }
 
-/** Returns the entity implied by the ids of the record. Returns `null` if the record has no id. */
+/** Returns `null` if the record has no id. */
 export function entityOf({ fields }: RecordCells): Entity | null {
   if (fields[role.userId] !== -1) return 'users';
   return fields[role.companyId] === -1 ? null : 'companies';
 }
 
-/**
- * Returns the kind stated by the record. Returns `null` if the record does not state a valid kind.
- */
+/** Returns `null` if the record does not state a valid kind. */
 export function kindOf({ own, fields }: RecordCells): RecordKind | null {
   const cell = fields[role.kind] ?? -1;
   if (cell === -1 || (own.kinds[cell] ?? 0) > cellKind.escaped) return null;

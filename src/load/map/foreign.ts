@@ -30,7 +30,7 @@ const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** Examines the columns of a CSV, after `map` has renamed them. */
+/** `columns` are the names after `map` has renamed them. */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,
@@ -42,7 +42,6 @@ export function foreignColumns(
   return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
 }
 
-/** Examines a JSON record in the same way as `foreignColumns`. */
 export function foreignRecord(record: Members, recognise: Recognise | null): ForeignRecords | null {
   const { event_type: kind, type } = record;
   const names = namesOf(record);

@@ -87,7 +87,7 @@ export class JsonRecords {
     return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
   }
 
-  /** Parses a record. Returns `null` if the record became a row, otherwise the reason. */
+  /** Returns `null` if the record became a row, otherwise the reason. */
   parse(text: string, record: number): Reason | null {
     const parsed = parseJsonText(text);
     if ('code' in parsed) return parsed;

@@ -12,7 +12,7 @@ import { ofStatedProfile } from './shapes.ts';
 
 const rowOverhead = 128;
 
-/** Writes rows for records of one entity. `shape` defines which roles are properties. */
+/** `shape` defines which roles are properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;
@@ -78,7 +78,7 @@ export class ProfileRow {
     return time !== null && 'code' in time ? time : null;
   }
 
-  /** Adds the company. If the company is null in JSON, the user leaves their company. */
+  /** If the company is null in JSON, the user leaves their company. */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {

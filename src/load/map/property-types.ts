@@ -87,7 +87,7 @@ export class PropertyTypes {
       );
   }
 
-  /** Returns the types. The type of a property without any value is `null`. */
+  /** The type of a property without any value is `null`. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

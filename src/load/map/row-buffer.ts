@@ -164,7 +164,6 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Returns whether `has` is true for the key of at least one row. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;

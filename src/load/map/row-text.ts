@@ -42,7 +42,7 @@ export class RowText {
     return this.#flags;
   }
 
-  /** Begins a row at `at`. The buffer must have space for the whole row. */
+  /** The buffer must have space for the whole row. */
   begin(bytes: Buffer, at: number): void {
     this.#bytes = bytes;
     this.#at = at;

@@ -8,7 +8,6 @@ import type { RecordCells } from './cells.ts';
 export interface RecordStage extends JudgeStage {
   /** Part of the key for digests. If it changes, no record counts as unchanged. */
   readonly key: unknown;
-  /** Begins a chunk. */
   reset(): void;
   /**
    * Judges the properties of a record: the cells whose role is in `shape`. Must be called at most

@@ -158,7 +158,6 @@ class Offers {
     return { keys: texts.bytes, digests: uuids.bytes, count };
   }
 
-  /** Returns the records whose claims are true. */
   keep(refuted: readonly number[]): Int32Array {
     const places = new Set(refuted);
     this.#unchanged = this.#claimed.filter((_, at) => !places.has(at + 1));

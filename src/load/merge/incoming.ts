@@ -36,7 +36,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** Copies rows into `target`, which is a table name followed by the columns. */
+/** `target` is a table name followed by the columns. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -87,7 +87,7 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** Returns the merged properties. With `keepsExisting`, stored values take precedence. */
+/** With `keepsExisting`, stored values take precedence. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -98,8 +98,7 @@ export function merged(
 }
 
 /**
- * Returns the merged company. If `incoming` is `null`, the stored company is kept. If `incoming` is
- * '', the company is removed.
+ * If `incoming` is `null`, the stored company is kept. If `incoming` is '', the company is removed.
  */
 export function mergedCompany(
   stored: RawBuilder<unknown>,

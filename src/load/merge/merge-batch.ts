@@ -146,7 +146,7 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/** Returns the last columns of each row. `load_touches` is 1. */
+/** Last columns of each row. `load_touches` is 1. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }

@@ -26,10 +26,7 @@ export interface ShownPlan extends LoadPlan {
   readonly sample: readonly SampledRow[];
 }
 
-/**
- * Returns a plan.
- * @throws InputError `not_found` if the job does not exist or has no complete plan
- */
+/** @throws InputError `not_found` if the job does not exist or has no complete plan */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);
   const profiles = Object.values(plan.summary.profiles);

@@ -48,7 +48,6 @@ export interface Decoded {
 }
 
 /**
- * Decodes a file.
  * @throws InputError `unsupported_format`, `invalid_field` (encoding). Errors from reading are also
  * thrown.
  */

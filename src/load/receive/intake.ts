@@ -124,8 +124,8 @@ export class Intake {
 }
 
 /**
- * Returns the next item. Rejects after `stallMs` or when the signal is aborted. Promise.race with
- * one promise for the whole upload would retain memory for every item.
+ * Rejects after `stallMs` or when the signal is aborted. Promise.race with one promise for the
+ * whole upload would retain memory for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,

@@ -65,7 +65,7 @@ export class RecordIndex {
     return this.#opening.sample;
   }
 
-  /** Sets the dialect. The caller must call `add` or `end` next. */
+  /** The caller must call `add` or `end` next. */
   learn(sniffed: Sniffed): void {
     this.#opening.learn(sniffed);
     this.#worthLooking = 0;

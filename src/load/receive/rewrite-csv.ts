@@ -22,10 +22,7 @@ export interface PlainChunk {
   readonly lines: number;
 }
 
-/**
- * Rewrites a chunk. A record that cannot be read is replaced by the reason. Other records are not
- * affected.
- */
+/** A record that cannot be read is replaced by the reason. Other records are not affected. */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {

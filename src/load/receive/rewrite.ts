@@ -27,7 +27,7 @@ export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   return rewriter;
 }
 
-/** Writes the lines of a rewritten file. Returns the description of the rewritten file. */
+/** Returns the description of the rewritten file. */
 export async function rewriteFile(
   received: ReceivedFile,
   lines: AsyncIterable<Buffer>,

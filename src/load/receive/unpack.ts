@@ -53,7 +53,6 @@ export interface Unpacked {
 }
 
 /**
- * Unpacks a file.
  * @throws InputError `unsupported_format`, `payload_too_large`. Errors from `intake` and `convert`
  * are also thrown.
  */
@@ -212,10 +211,7 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/**
- * Converts a file. @throws InputError for an unreadable file. Errors from `readStretch` are also
- * thrown.
- */
+/** @throws InputError for an unreadable file. Errors from `readStretch` are also thrown. */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,
@@ -292,7 +288,7 @@ export class Asides {
     this.#touchMs = touchMs;
   }
 
-  /** Stores a file. If this fails, no file remains. */
+  /** If storing the file fails, no file remains. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;

@@ -95,7 +95,7 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** Returns the number of a cause, which is the same in every load. */
+/** The number of a cause is the same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);

@@ -30,7 +30,7 @@ export interface ListedCauses {
 }
 
 /**
- * Lists causes. Omits samples that take too much time or space.
+ * Omits samples that take too much time or space.
  * @throws InputError `not_found`
  */
 export async function listCauses(

@@ -50,7 +50,7 @@ const readBounds = {
 };
 
 /**
- * Lists rejects. While a load runs, rejects may still be added before `after`.
+ * While a load runs, rejects may still be added before `after`.
  * @throws InputError `not_found`
  */
 export async function listRejects(
@@ -102,9 +102,7 @@ interface Piece {
   readonly next: number | null;
 }
 
-/**
- * Returns the next lines. The rejects themselves are released before a slow reader takes the lines.
- */
+/** The rejects themselves are released before a slow reader takes the lines. */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,

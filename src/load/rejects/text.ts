@@ -105,7 +105,6 @@ export class RejectsAsNdjson {
     return Buffer.from(`${start}${reason.slice(1)}\n`);
   }
 
-  /** Returns the text of the record if it is an object, otherwise `null`. */
   #object(reject: Reject): string | null {
     if (this.#csv !== null) return this.#csv(reject);
     const { raw } = reject;
@@ -224,7 +223,7 @@ export class RefusedCsv {
     return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
-  /** Returns all cells of a record. Returns `null` if the record is not well-formed. */
+  /** Returns `null` if the record is not well-formed. */
   allCells({ code, raw: bytes }: Reject): string[] | null {
     const raw = Buffer.from(bytes);
     if (withoutCells.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
@@ -235,10 +234,7 @@ export class RefusedCsv {
     return this.allCells(reject)?.length ?? 0;
   }
 
-  /**
-   * Returns the text of a cell. Returns `null` if the record has too few cells or is not
-   * well-formed.
-   */
+  /** Returns `null` if the record has too few cells or is not well-formed. */
   cell(raw: Buffer, column: number): string | null {
     if (!this.#scan(raw) || column >= this.#table.count) return null;
     return this.#table.text(column, raw, this.#marks);

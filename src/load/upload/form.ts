@@ -26,8 +26,8 @@ interface SentFile<T> {
 }
 
 /**
- * Reads a form. Options after the file apply unless they affect how the file is read. After an
- * error, the file is removed.
+ * Options after the file apply unless they affect how the file is read. After an error, the file is
+ * removed.
  */
 export async function takeForm<T, R>(
   upload: Upload,
@@ -114,7 +114,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** Opens the form. May be called only once. The caller must read all parts. */
+/** May be called only once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();

@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Receives and accepts a file. Checks the headers and the query before requesting the body. */
+/** Checks the headers and the query before requesting the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -204,7 +204,7 @@ function optionsIn(body: Buffer): GivenOption[] | null {
   }
 }
 
-/** Returns the media type. On routes that accept nothing but JSON, JSON is the default. */
+/** On routes that accept nothing but JSON, JSON is the default. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;

@@ -72,7 +72,7 @@ export async function readOptions(
 }
 
 /**
- * Returns the upload specified by `upload_id`. Returns `null` if there is no `upload_id`.
+ * Returns `null` if there is no `upload_id`.
  * @throws InputError `not_found`
  */
 export async function findKept(
@@ -103,10 +103,7 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   };
 }
 
-/**
- * Returns the limits for an upload. The file of a load is already unpacked, and its size was within
- * the limits when it was sent.
- */
+/** The file of a load is already unpacked, and its size was within the limits when it was sent. */
 export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
@@ -128,7 +125,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   }
 }
 
-/** Reads the body. If the reader stops early, the connection stays open for the response. */
+/** If the reader stops early, the connection stays open for the response. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }
