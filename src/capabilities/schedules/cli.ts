@@ -181,8 +181,8 @@ const remove = defineCommand({
 });
 
 /**
- * Follows a run until it ends or the signal is aborted. Reports each error once. @throws
- * CommandFailed
+ * Follows a run until it ends or the signal is aborted. Reports each error once.
+ * @throws CommandFailed
  */
 async function followRun(
   db: Database,
@@ -217,10 +217,7 @@ async function followRun(
   );
 }
 
-/**
- * Parses `--due` to milliseconds. A Date would lose further digits, so the run could not be found
- * again.
- */
+/** Parses `--due`. A Date drops microseconds, so that the stored run can be found again. */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);

@@ -8,9 +8,9 @@ import { placeholders, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * Access of schedules in an environment: its folders, the variables granted to it and the commands
- * listed for it. A schedule stores no secret. Anyone with a key may write schedules, so access is
- * checked both when a schedule is stored and when it runs.
+ * Access granted to an environment's schedules: folders, variables and commands. Anyone with a key
+ * may write schedules, so access is checked both when a schedule is stored and when it runs. A
+ * schedule does not store secrets.
  */
 export interface Confinement {
   readonly environment: string;
@@ -47,7 +47,7 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports access outside the environment, and secrets that are written in the definition. */
+/** Reports access that is not granted, and secrets that are written in the definition. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,

@@ -62,7 +62,7 @@ export function grantOf(environment: string, variable: string): string {
 
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** Environment variables of the worker, which commands receive. */
+  /** Environment variables of the worker. A command receives those that SOURCE_COMMANDS lists. */
   readonly workerVariables: Variables;
 }
 
@@ -91,8 +91,8 @@ export interface RunAttempt extends RunWork {
 export const notOurs = 'another worker has the run';
 
 /**
- * Locks a run that this worker owns until the transaction ends. @throws ConflictError if the claim
- * is lost
+ * Locks a run until the transaction ends.
+ * @throws ConflictError if this worker no longer owns the run
  */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);

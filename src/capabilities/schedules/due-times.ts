@@ -20,7 +20,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library would replace `?` by the current time, which differs between processes.
+  // The library would replace `?` with the current time, which differs between processes.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -86,9 +86,7 @@ export interface ExportRange {
 /** Converts a range of dates or months to instants, relative to `dueAt`. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /**
-   * Returns the start of the date or month that is `before` periods before that of the due time.
-   */
+  /** Returns the start of the due day or month, or of the one `before` days or months earlier. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);

@@ -25,12 +25,13 @@ import { moveCursor, remember } from './schedule-store.ts';
 import { notifiedEnds, type RunDefinition } from './schema.ts';
 
 const usualPage = 200;
-/** Number of loads of a run that are read at a time, so that other work gets connections. */
+/** Number of jobs of a run that are read at the same time. The limit leaves connections free. */
 const jobsAtATime = 4;
 
 /**
- * Ends the runs whose jobs have all ended. Ends each run and stores its results in one transaction.
- * A run that cannot be ended does not delay other runs. @throws the first error, after all runs
+ * Ends the runs whose jobs have all ended, each in one transaction with its results. A run that
+ * cannot be ended does not delay other runs.
+ * @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
@@ -74,7 +75,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns how each item of a run ended. `null` for a job that has not ended. */
+/** Returns the outcome of each item of a run. `null` if its job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -128,7 +129,7 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Ends a run that is in the state `from`. Records the run's event and calls `learn` in the same
+ * Ends a run that is in the state `from`. Calls `learn` and reports the end of the run in the same
  * transaction. Returns false if the run is in a different state.
  */
 export async function endRunAndNotify(

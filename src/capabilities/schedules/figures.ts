@@ -36,17 +36,14 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/**
- * Maximum number of runs that are searched for the last success, so that the search is fast even if
- * the history is long.
- */
+/** Maximum number of runs of a schedule that are searched for the last success. */
 const runsLookedAt = 1_000;
 
 interface ScheduleFigures {
   readonly name: string;
   /**
    * Seconds since the last successful run. If none of the searched runs succeeded, seconds since
-   * the first of these was due.
+   * the first of these runs was due.
    */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
@@ -98,10 +95,7 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/**
- * Gauges by schedule. There may be many schedules, so at most MAX_SCHEDULE_LABELS of them are
- * named.
- */
+/** Gauges by schedule. They name at most MAX_SCHEDULE_LABELS schedules. */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -208,10 +202,7 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
-/*
- * Runs that failed before they had a job. If a run has a job, that job itself is listed as a
- * failure.
- */
+/* Runs that failed before they had a job. The failures of jobs are listed elsewhere. */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
     r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message

@@ -63,7 +63,7 @@ async function renderOne(db: Database, schedule: Schedule) {
   return item;
 }
 
-/** A schedule that exports requires a key that may export. @throws InputError */
+/** @throws InputError if the schedule exports, and the caller's key may not export */
 function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
@@ -116,8 +116,8 @@ const content = (jobOptions: JobOptions) => ({
 });
 
 /**
- * Reads the members of a body, or the definition given as text in its member `file`. @throws
- * InputError that lists all problems
+ * Reads the members of a body, or the definition given as text in its member `file`.
+ * @throws InputError that lists all problems
  */
 async function readBody({ system, request }: Call, name: string): Promise<ScheduleDefinition> {
   const body = readJsonObject(bodyBytes(request));

@@ -14,7 +14,7 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/** Narrows the type of a stored definition. The definition was checked before it was stored. */
+/** Narrows the type of a stored definition, which was checked before it was stored. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,
@@ -107,8 +107,8 @@ export interface ScheduleChanges {
 }
 
 /**
- * Replaces an environment's schedules by these in one transaction. @throws InputError
- * `invalid_field`
+ * Stores the schedules in `definitions` in one transaction.
+ * @throws InputError `invalid_field`
  */
 export function applySchedules(
   { db, acts }: ActContext,
@@ -142,7 +142,7 @@ const actOf = {
   remove: 'schedule.deleted',
 } as const;
 
-/** Compares schedules with those of an environment. @throws InputError `invalid_field` */
+/** Compares `definitions` with an environment's schedules. @throws InputError `invalid_field` */
 export async function planSchedules(
   transaction: Database,
   environmentId: number,

@@ -13,9 +13,9 @@ import { type RunDefinition, sourceKinds } from './schema.ts';
 const RUNS_AT_A_TIME = 10;
 
 /**
- * Renders the documents of runs, each with its first MAX_TOLD_ITEMS items. Its files, counts and
- * rejects are those of the jobs that it created, not those of earlier jobs that had loaded the same
- * bytes.
+ * Renders the documents of runs, each with its first MAX_TOLD_ITEMS items. A run's files, counts
+ * and rejects are those of the jobs that it created, not those of earlier jobs that had loaded the
+ * same bytes.
  */
 export async function renderScheduleRuns(db: Database, runs: readonly ScheduleRun[], baseUrl: string) {
   const documents: ReturnType<typeof renderDocument>[] = [];
@@ -31,7 +31,6 @@ export async function renderScheduleRun(db: Database, run: ScheduleRun, baseUrl:
   return renderDocument(run, await readWork(db, [run]), baseUrl);
 }
 
-/** Items, jobs and rejects of some runs. */
 interface RunWork {
   readonly items: ReadonlyMap<number, readonly RunItem[]>;
   readonly loads: ReadonlyMap<string, Load>;
@@ -96,7 +95,7 @@ function renderDocument(run: ScheduleRun, work: RunWork, baseUrl: string) {
   };
 }
 
-/** Renders a run as the list of schedules shows it. */
+/** Renders a run for the list of schedules. */
 export function renderShortRun(run: ScheduleRun) {
   const failure = failureOf(run);
   return {

@@ -75,9 +75,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Keeps its items, except those
- * whose job failed or was cancelled. Returns false if there is no such run. Call it in a
- * transaction.
+ * Queues a failed or skipped run again, with the current definition. Keeps only items whose job
+ * neither failed nor was cancelled and, for an export, still has its files. Returns false if there
+ * is no such run. Call it in a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -219,7 +219,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Queues a waiting run again, because it has work left after its jobs. */
+/** Queues a waiting run again, because work remains after its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
@@ -332,8 +332,8 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
 }
 
 /**
- * Returns who is notified about the run to which a job belongs. `null` if the job has no run or the
- * run notifies nobody.
+ * Returns the recipients of notifications about the run that created a job. `null` if there is no
+ * such run, or if it notifies nobody.
  */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(prepared(db))`
@@ -347,7 +347,7 @@ export async function readRunItems(db: Database, runId: number): Promise<readonl
   return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
 }
 
-/** Returns the items of runs by run, in order. A run without items is missing. */
+/** Returns the items by run, in order. A run without items is missing. */
 export async function readItemsOfRuns(
   db: Database,
   runIds: readonly number[],

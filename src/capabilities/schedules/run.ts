@@ -137,17 +137,14 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
   return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
 }
 
-/**
- * Opens the source of a load. The schema ensures that there is exactly one source. @throws
- * SourceFailure
- */
+/** Opens the source of a load, which has exactly one. @throws SourceFailure */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
   return open(load[kind], access, dates);
 }
 
-/** Creates a load for each item that no attempt has loaded so far. @throws SourceFailure */
+/** Creates a load for each item that has not been loaded yet. @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,

@@ -13,9 +13,9 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: their definitions, the time up to which they were processed, and what their loads and
- * exports must remember. A schedule that is deleted while a run is open keeps its name, but has no
- * definition.
+ * Schedules: their definitions, the time up to which runs were created, the loaded versions of
+ * their sources and the cursors of their exports. A schedule that is deleted while a run is open
+ * keeps its name, but does not have a definition.
  */
 
 export interface StoredSchedule {
@@ -199,7 +199,7 @@ export async function setRange(
     .execute();
 }
 
-/** Stores the folder that contains a run's files. Does nothing if the claim is lost. */
+/** Stores the folder to which a run's export was copied. Does nothing if the claim is lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

@@ -190,7 +190,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Members of an export request. `checkExport` checks them with the reader for such requests. */
+/** Members of an export request. `checkExport` checks them with the reader of export requests. */
 const requestMembers = ({ schema }: ExportOptions): Record<never, TSchema> =>
   Object.fromEntries(
     Object.entries<TSchema>(schema.properties).map(([name, member]) => [

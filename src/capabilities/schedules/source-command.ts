@@ -83,14 +83,12 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/**
- * Parameters that every schedule has: dates relative to the due time, in the schedule's time zone.
- */
+/** Parameters of every schedule: dates relative to the due time, in the schedule's time zone. */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };
 
-/** Returns the reason why a command cannot run with these parameters, or `null`. */
+/** Returns the reason why a command cannot run with the given parameters, or `null`. */
 export function commandProblem(
   commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,
@@ -163,7 +161,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node would discard unread output when the program ends, so the stream keeps it.
+    // Node would discard unread output when the program ends, so another stream keeps it.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -260,7 +258,7 @@ function keepLastBytes(stream: Readable): () => string {
 /** Minimum length of a value that is replaced. Shorter values are not treated as secrets. */
 const shortestSecret = 4;
 
-/** Replaces the values of variables in a program's output by the names of these variables. */
+/** Replaces the values of variables in a program's output with the names of the variables. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

@@ -64,7 +64,7 @@ function checkHeader(name: string, value: string): string {
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the file name in the definition's URL, in which placeholders are not filled in. */
+/** Returns the file name in a definition's URL. Its placeholders are not filled in. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -100,9 +100,7 @@ interface FinalAnswer {
   readonly host: string;
 }
 
-/**
- * Follows redirects. Headers meant for one server are never sent to another. @throws SourceFailure
- */
+/** Follows redirects. Does not send the headers to another server. @throws SourceFailure */
 async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
   let { url, headers } = original;
   let redirects = 0;

@@ -10,12 +10,9 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 export const MAX_RUN_ITEMS = 1_000;
 
-/* Loads the AWS SDK only when it is needed, because loading it is slow. */
+/* Import this module only on demand, because the AWS SDK takes long to load. */
 
-/**
- * Maximum number of listed items. It is one more than a run loads, in order to detect that items
- * remain.
- */
+/** Maximum number of listed items: one more than a run loads, so that it knows if items remain. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {
@@ -50,7 +47,7 @@ export function openS3(
     async list(isDone, signal) {
       try {
         // Checks an endpoint that is an IP address. The addresses of a host name are checked when
-        // it is looked up.
+        // the name is looked up.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {

@@ -19,9 +19,7 @@ export interface Source {
   close?(): void;
 }
 
-/**
- * Returns true if this version of an item has already been loaded, by this run or an earlier one.
- */
+/** Returns true if a version of an item has already been loaded, by this run or an earlier one. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
@@ -92,7 +90,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 /** Placeholders of schedules. A schedule may use the variables granted to its environment. */
 export const placeholders = new Placeholders('SCHEDULE_');
 
-/** Replaces each `${env:…}` by its value. The result must not be logged. @throws SourceFailure */
+/** Replaces each `${env:…}` with its value. The result must not be logged. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
   return placeholders.fillIn(value, (name) => {
     const text = variables[name];
@@ -120,7 +118,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A name without a pattern is opened directly, so that a failure states the reason.
+      // A path without wildcards is opened directly, so that a failure states the reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const items = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return items.filter((item) => item !== null);

@@ -1,6 +1,6 @@
 /*
- * Creates exactly one run for each due time of a schedule. A run is a task (`run.ts`) that reads a
- * source or requests an export. An item that one run has loaded is not loaded again.
+ * Creates the runs of schedules. A run is a task (`run.ts`) that reads a source or requests an
+ * export. An item that one run has loaded is not loaded again.
  */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
@@ -49,8 +49,8 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
 const considerAgainMs = 30_000;
 
 /**
- * Creates exactly one run for each due time, however many processes call this. Returns the number
- * of created runs.
+ * Creates the runs that are due, each exactly once, however many processes call this. Returns the
+ * number of created runs.
  */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
@@ -101,7 +101,7 @@ async function makeRuns(
 const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
-/** Returns the runs for these due times, as required by the schedule's policy for missed times. */
+/** Returns the runs for the times in `due`, according to the schedule's policy for missed times. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const missed = due.filter(isMissed);
@@ -146,8 +146,8 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
 
 /**
  * Creates a run requested by a person. `asked`: the run is new. `again`: a failed or skipped run
- * for that time is repeated. `known`: the run for that time is open or has succeeded. @throws
- * InputError `not_found`
+ * for `dueAt` is repeated. `known`: the run for `dueAt` is open or has succeeded.
+ * @throws InputError `not_found`
  */
 export async function askForRun(
   { db, acts }: ActContext,

@@ -4,7 +4,7 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Maximum number of attempts at a run that loses its workers. */
+/** Number of lost workers after which a run fails. */
 const MAX_RUN_LOSSES = 5;
 
 /**
