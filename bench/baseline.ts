@@ -11,7 +11,7 @@ import { columns } from './users-file.ts';
  * keep a ledger.
  */
 export interface Baseline {
-  /** Returns how many seconds the load took. */
+  /** Returns seconds. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
   /** Table into which the rows are merged. */
@@ -88,14 +88,13 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies a file, whose rows are already in sluice's stored form, to `sluice.users`. Each of two
- * connections copies half the rows. This is the physical limit: nothing is parsed, checked or
- * counted.
+ * Copies a file to `sluice.users`, whose stored form its rows already have. Each of two connections
+ * copies half the rows. This is the physical limit: nothing is parsed, checked or counted.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Returns how many seconds the copy took. */
+  /** Returns seconds. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }

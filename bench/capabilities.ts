@@ -29,7 +29,7 @@ const rows = Number(flags.rows);
 const turns = Number(flags.turns);
 const seconds = Number(flags.seconds);
 
-/** Bundles the program with an empty registry of capabilities. Returns the path of the bundle. */
+/** Bundles the program without capabilities. Returns the path of the bundle. */
 async function bundleWithout(outdir: string): Promise<string> {
   const plugin = {
     name: 'no-capabilities',
@@ -51,8 +51,7 @@ async function bundleWithout(outdir: string): Promise<string> {
 type Figures = Readonly<Record<string, number>>;
 
 /**
- * Returns the total processor time of server, workers and database, in microseconds per row or
- * record.
+ * Returns the processor time of server, workers and database, in microseconds per row or record.
  */
 async function measure(service: Service, folder: string): Promise<Figures> {
   const figures: Record<string, number> = {};

@@ -39,8 +39,7 @@ const imagesOfOne = 50;
 const rowsAtATime = 1_000_000;
 
 /**
- * Processor time of PostgreSQL, processor time of the service's Node processes, and elapsed time.
- * All are in seconds.
+ * Processor time of PostgreSQL and of the service's Node processes, and elapsed time, in seconds.
  */
 interface Cost {
   readonly postgres: number;

@@ -24,7 +24,7 @@ export interface Drained {
  */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
-  /** Runs each query of an export. Returns the plans that PostgreSQL used. */
+  /** Runs each query of an export. Returns PostgreSQL's plans. */
   explain(body: Body): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -77,8 +77,8 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
 }
 
 /**
- * Calls `work` in a transaction with the settings of an export. These settings turn off JIT
- * compilation, which costs more than it saves for a query that runs once.
+ * Calls `work` in a transaction with the settings of an export. They turn off JIT compilation,
+ * which costs more than it saves for a query that runs once.
  */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -92,7 +92,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Returns how many seconds `gzip -6` takes to compress a file. Discards the output. */
+/** Measures `gzip -6`, without its output. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
@@ -128,7 +128,6 @@ export interface Finished {
   readonly files: readonly ExportedFile[];
 }
 
-/** Requests an export and waits for its completion. */
 export async function exportOnce(service: Service, body: Body): Promise<Finished> {
   const exports = '/api/v1/analytics/exports';
   const startedAt = performance.now();

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Returns the median: for an even number of values, the lower of the two middle values. */
+/** For an even number of values, returns the lower of the two middle values. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -15,7 +15,7 @@ export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;
 }
 
-/** Processor time in seconds of each part of the system. */
+/** In seconds. */
 export interface CpuSeconds {
   /** The process that receives files and sends responses. */
   readonly api: number;
@@ -27,7 +27,7 @@ export interface CpuSeconds {
 
 const ticksPerSecond = 100;
 
-/** Returns how much processor time each part of the system has used since its start. Linux only. */
+/** Returns the processor time that each part of the system has used so far. Linux only. */
 export function readCpu(service: Service): CpuSeconds {
   const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
   const { user, system } = process.cpuUsage();
@@ -53,10 +53,7 @@ function postmaster({ folder }: Service): number {
   return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/**
- * Returns the processor time of a process and its children, in seconds. Includes children that have
- * ended.
- */
+/** Returns the seconds of processor time of a process and its children, including ended ones. */
 function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);

@@ -10,12 +10,12 @@ const tmpfs = 0x01021994;
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches: TMPDIR if it is set. Otherwise, the disk in memory, or the
- * system's temporary folder if the disk in memory has too little room.
+ * Folder for the data of benches: TMPDIR if it is set. Otherwise, the disk in memory or, if that
+ * has too little room, the system's temporary folder.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** Describes the disk. Benches print this description, because their figures depend on the disk. */
+/** Benches print this description, because their figures depend on the disk. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

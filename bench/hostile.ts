@@ -54,7 +54,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** Ordinary files of the kind that every tenant may send, for comparison. */
+/** Ordinary files that every tenant may send, for comparison. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -215,7 +215,7 @@ interface Order {
   readonly step: 'prepare' | 'run';
 }
 
-/** Runs in the sending thread: runs each requested step and reports the server's responses. */
+/** Runs each requested step in the sending thread, and reports the server's responses. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
   parentPort?.on('message', async ({ number, step }: Order) => {

@@ -1,11 +1,11 @@
 /**
  * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema for
  * the body. It responds with 202.
- * `bare`: it writes nothing.
- * `insert`: before responding, it inserts each event with a separate prepared statement, which also
+ * `bare`: writes nothing.
+ * `insert`: before responding, inserts each event with a separate prepared statement, which also
  * finds the user's company.
- * `batched`: it inserts all waiting events with the statement of sluice, with at most two
- * statements at a time. It checks nothing else, so it shows the maximum that batching can gain.
+ * `batched`: inserts all waiting events with sluice's statement, at most two statements at a time,
+ * without other checks. It shows the maximum that batching can gain.
  * ingest-servers.ts starts this server as a separate process.
  */
 import { readFileSync } from 'node:fs';

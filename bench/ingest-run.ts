@@ -16,7 +16,7 @@ export interface Run {
 }
 
 export interface Measured extends Posted {
-  /** Number of rows of this run in the table at the end. */
+  /** Number of rows in the table at the end of this run. */
   readonly stored: number;
   /** Average number of records that share a statement. '' if unknown. */
   readonly perWindow: string;
@@ -56,7 +56,6 @@ export async function measure(
   };
 }
 
-/** Throws if an accepted record is not stored, or if more records are stored than were sent. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
@@ -73,8 +72,8 @@ export function itemsOf(kind: RecordKind): number {
 }
 
 /**
- * Starts counting. Returns a function that returns the average number of records per statement
- * since then, or '' if no statement was counted.
+ * Starts counting. Returns a function that returns the average number of records per statement, or
+ * '' if no statement was counted.
  */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);

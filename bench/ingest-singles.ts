@@ -86,10 +86,6 @@ function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured
   ];
 }
 
-/**
- * Compares the median ratio with its aim. The ratio of a rate must be at least the aim, and the
- * ratio of a latency must be at most the aim.
- */
 function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
   const middle = median(ratios);
   const isMet = of === 'p50' ? middle <= aim : middle >= aim;

@@ -82,7 +82,7 @@ function report(
   print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MiB`);
 }
 
-/** Adds the same number of events, by random users, to each month that is still in the database. */
+/** Adds the same number of events to each month in the database, by random users. */
 async function fill(environmentId: number, gone: number, events: number): Promise<void> {
   const each = Math.round(events / months);
   for (let month = gone; month < months; month++) {

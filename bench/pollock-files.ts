@@ -108,7 +108,6 @@ function polluted(
   return { name, weight, text, header: columns, rows: table, written: plain, ...changes };
 }
 
-/** Returns the same table, written in another dialect. */
 function rewritten(name: string, weight: number, changes: Partial<Written>): PollutedFile {
   const written = { ...plain, ...changes };
   const all = [columns, ...table].map((row, index) => cellsOf(row, index === 0, written));
@@ -138,7 +137,7 @@ function* damagedLines(at: number): Generator<PollutedFile> {
   yield polluted(`row_field_delimiter_${at}_0x20`, 1 / 7, withLine(at, line.join(' ')));
 }
 
-/** Yields all 2 290 files. */
+/** All 2 290 files. */
 export function* pollutedFiles(): Generator<PollutedFile> {
   const whole = join(lines);
   yield polluted('source', 1, whole);

@@ -33,14 +33,12 @@ interface Loaded {
   readonly rows: readonly Row[];
 }
 
-/** Reads a file. Returns `null` if the program refuses the file. */
+/** Returns `null` if the program refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/**
- * Reads files with our own reader. Returns the rows that the reader would write to the database.
- */
+/** Returns the rows that our own reader would write to the database. */
 function readOurs(store: FileStore): Read {
   return async (file) => {
     const name = file.header[idColumn] ?? String(idColumn + 1);
@@ -111,7 +109,6 @@ const readCsvParse: Read = async ({ text, written, header }) => {
   }
 };
 
-/** Separates the header from the rows, if the file has one. */
 function split(rows: readonly Row[], header: Row): Loaded {
   return header.length === 0 ? { header: [], rows } : { header: rows[0] ?? [], rows: rows.slice(1) };
 }

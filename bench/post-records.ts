@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { batchItems, paths, type RecordKind, recordBody, users } from './records.ts';
 
-/** Parameters of a run: the records to send, their target and the duration. */
 export interface Order {
   readonly url: string;
   readonly apiKey: string;
@@ -30,7 +29,7 @@ export interface Posted {
   readonly accepted: number;
   /** Requests with any other status, or without a response. */
   readonly failed: number;
-  /** Number of failures by status or message. */
+  /** By status or message. */
   readonly failures: Readonly<Record<string, number>>;
   /** Whether a connection has sent all its records and started again with the first. */
   readonly wrapped: boolean;
@@ -101,8 +100,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end, each connection may have one request in progress. Any other request without a
-    // response has failed because its connection was lost.
+    // At the end, each connection may have one request in progress. Other requests without a
+    // response have failed, because their connection was lost.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

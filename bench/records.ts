@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { uuidv7 } from '../src/base/uuid.ts';
 
-/** Kinds of single records that an application sends. All records are different. */
+/** Kinds of single records that an application sends, all different. */
 export type RecordKind = 'track' | 'identify' | 'batch';
 
 export const paths: Readonly<Record<RecordKind, string>> = {
@@ -12,7 +12,6 @@ export const paths: Readonly<Record<RecordKind, string>> = {
 
 export const batchItems = 1_000;
 
-/** Number of users that are stored before the measurement. */
 export const users = 100_000;
 
 const events = ['Report Exported', 'Dashboard Opened', 'Filter Applied', 'Invite Sent', 'Plan Viewed'];

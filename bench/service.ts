@@ -134,7 +134,6 @@ async function upload(
   });
 }
 
-/** Returns the Node processes of the service: the server and its workers. */
 export function nodeProcesses(pid: number): { readonly pid: number; readonly name: string }[] {
   const processes = [{ pid, name: 'api' }];
   for (const entry of readdirSync('/proc')) {

@@ -32,10 +32,9 @@ interface Way {
   readonly title: string;
   /** Table into which the rows are merged. */
   readonly table: string;
-  /** Returns whether to measure this way in this step. */
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Returns how many seconds the load took. */
+  /** Returns seconds. */
   run(path: string, step: Step): Promise<number>;
 }
 
@@ -52,7 +51,6 @@ export interface UsersComparison {
   readonly against: readonly string[];
 }
 
-/** Seconds for each step and each way, with one value per turn. */
 class Measured {
   readonly #seconds = new Map<string, number[]>();
   readonly peaks = new Map<string, Map<string, number>>();
@@ -170,7 +168,7 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
   };
 }
 
-/** Returns the ways to load by hand. `is distinct from` has no effect if all rows are new. */
+/** `is distinct from` has no effect if all rows are new. */
 function handWays(baseline: Baseline): Way[] {
   const key = 'hand';
   const title = 'by hand, one connection';

@@ -82,7 +82,7 @@ const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
 
-/** Writes members one after another. Each member must be smaller than 4 GiB. */
+/** Each member must be smaller than 4 GiB. */
 class ZipWriter {
   readonly #out: WriteStream;
   readonly #entries: Buffer[] = [];

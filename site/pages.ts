@@ -79,7 +79,7 @@ export interface Section {
   readonly pages: readonly { readonly file: string; readonly title: string }[];
 }
 
-/** Returns the sections. Every page except the first is in exactly one section. */
+/** Every page except the first is in exactly one section. */
 export function sections(): Section[] {
   const placed = new Set(Object.values(pagesBySubject).flat());
   const others = pageFiles.filter((file) => !placed.has(file) && file !== 'docs/README.md');
@@ -95,7 +95,6 @@ export function sections(): Section[] {
     .filter(({ pages }) => pages.length > 0);
 }
 
-/** Returns the subject of a page that `pagesBySubject` does not list. */
 function subjectOf(file: string): string {
   if (file.startsWith('docs/decisions/')) return 'Decisions';
   return file.startsWith('docs/api/') ? 'HTTP interface' : 'Reference';

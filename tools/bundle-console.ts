@@ -8,8 +8,7 @@ import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
  * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`, with which capabilities
- * extend the console. These modules consist of the `console/` folders of the capabilities that have
- * one.
+ * extend the console. They consist of the `console/` folders of the capabilities.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>

@@ -1,4 +1,3 @@
-/** Renders docs/configuration.md. */
 import { settings } from '../src/base/settings.ts';
 
 /** Title of each section of the page. The key is the first setting of the section. */

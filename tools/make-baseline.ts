@@ -24,7 +24,7 @@ interface Job {
   readonly status: string;
 }
 
-/** A client of the service. Its methods throw unless the call succeeds. */
+/** Methods throw unless the call succeeds. */
 class Client {
   readonly #url: string;
 
@@ -40,7 +40,7 @@ class Client {
     return response;
   }
 
-  /** Calls the API. Waits until the job created by the call has the status `status`. */
+  /** Waits until the job created by the call has the status `status`. */
   async run(
     method: string,
     path: string,
@@ -62,7 +62,7 @@ class Client {
     return this.run('POST', `/v1/imports?filename=${name}&${options}`, text, type, status);
   }
 
-  /** Exports all data. Returns the text of each file. */
+  /** Returns the text of each file. */
   async export(): Promise<Readonly<Record<string, string>>> {
     const jobId = await this.run('POST', '/api/v1/analytics/exports', {
       format: 'ndjson',
@@ -94,7 +94,7 @@ const events = numbers(60).map((n) => ({
   metadata: { n, amount: n / 8 },
 }));
 
-/** Uses each capability once. Returns the facts that tests of later versions will check. */
+/** Uses each capability once. Returns the facts that later versions will check. */
 async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/rules', {
     file: 'users:\n  properties:\n    plan: { type: text, otherwise: report }\n',

@@ -21,7 +21,7 @@ export function spaced(value: unknown): string {
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
 
-/** Makes links of the pages that a description names. */
+/** Turns the names of pages in a description into links. */
 export function linked(text: string, toDocs: string): string {
   return text.replaceAll(/\bdocs\/([\w/-]+)\.md(#[\w-]+)?/g, (_, page: string, anchor = '') => {
     const path = toDocs === '.' ? `${page}.md` : `${toDocs}/${page}.md`;

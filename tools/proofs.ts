@@ -54,7 +54,7 @@ export function readProofs(): Proof[] {
     );
 }
 
-/** Returns docs/proofs.md: each promise, with the files and titles of its tests. */
+/** Lists each promise with the files and titles of its tests. */
 export function proofsPage(): string {
   const proofs = readProofs();
   const parts = readPromises().map(({ id, section, text }, at, all) => {

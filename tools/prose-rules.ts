@@ -82,7 +82,7 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   return paragraphs;
 }
 
-/** Returns the text of a comment line, or '' for any other line. */
+/** Returns '' for a line that is not a comment. */
 function commentText(line: string, isInBlock: boolean): string {
   const pattern = isInBlock ? /^\s*\*?(?!\/)(.*)$/ : /^\s*(?:\{?\/\*+|\/\/|--(?= ))(.*)$/;
   const text = pattern.exec(line)?.[1] ?? '';

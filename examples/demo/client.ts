@@ -61,7 +61,7 @@ export interface Client {
   rejects(jobId: string): Promise<readonly Rejected[]>;
   /** Returns the first page of the lookup. */
   segments(): Promise<readonly { readonly id: number; readonly title: string }[]>;
-  /** Requests an export. Returns its job id. */
+  /** Returns the job id. */
   exportJob(request: object): Promise<string>;
   showExport(jobId: string): Promise<ExportJob>;
   /** Returns the beginning of a file from its signed link, which needs no key. */

@@ -133,7 +133,7 @@ async function showConsole({ cli, service, signal, isWatched }: DemoStage): Prom
   process.stdin.pause();
 }
 
-/** Shows all steps. Returns true if the counts are right. */
+/** Returns true if the counts are right. */
 async function showAll(stage: DemoStage): Promise<boolean> {
   const client = createClient(stage.service.url, stage.key, stage.signal);
   const { job, expected } = await showLoads(stage, client);

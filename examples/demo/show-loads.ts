@@ -47,7 +47,6 @@ async function writeFiles({ folder, flags }: DemoStage): Promise<Files> {
   return { companies, users: file('users.csv', holds), expected };
 }
 
-/** Loads a file and waits for its job. */
 async function load(stage: DemoStage, client: Client, { name, path, holds }: MadeUpFile): Promise<Job> {
   const { terminal } = stage.cli;
   const { size } = await stat(path);

@@ -76,7 +76,7 @@ export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   );
 }
 
-/** Returns the peak memory of a process in bytes. `null` if the system does not report it. */
+/** `null` if the system does not report the memory. */
 async function peakMemory(pid: number): Promise<number | null> {
   try {
     const status = await readFile(`/proc/${pid}/status`, 'utf8');

@@ -85,7 +85,6 @@ export async function endKey(context: ActContext, environmentId: number, keyId: 
   );
 }
 
-/** Deletes a key that a command created for itself. */
 export function dropKey(context: ActContext, environmentId: number, keyId: string): Promise<void> {
   return act(
     context,

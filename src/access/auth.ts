@@ -10,7 +10,7 @@ import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 /**
  * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes for
  * single records and profiles cache keys for a second. A request from the console may have a
- * session instead of a key. The session's scopes depend on how its user signed in.
+ * session instead, whose scopes depend on how its user signed in.
  */
 export function addAuth(app: FastifyInstance, system: System): void {
   const { db, config, acts } = system;

@@ -149,7 +149,6 @@ function shownKeyId(of: Pick<NewSessionRow, 'holder' | 'keyId' | 'subject'>): st
 
 type SessionRow = NonNullable<Awaited<ReturnType<typeof findSession>>>;
 
-/** A session of a key or a link. */
 interface CoreSession extends HeldSession {
   readonly row: SessionRow;
 }

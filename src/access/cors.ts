@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
 }
 
-/** How long the allowed origins are cached. */
+/** Lifetime of the cached origins. */
 const cacheMs = 1_000;
 const preflightSeconds = 600;
 const maxHeadersLength = 1_000;

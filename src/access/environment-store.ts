@@ -13,7 +13,7 @@ const MAX_ALLOWED_ORIGINS = 100;
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */
   readonly allowedOrigins: readonly string[];
-  /** Layout of an export whose request specifies no layout. */
+  /** Default layout of exports. */
   readonly exportLayout: ExportLayout;
 }
 

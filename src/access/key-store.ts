@@ -148,21 +148,18 @@ const idLength = 12;
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
-/** Creates a public id and the text of the key, which is `slk_<keyId>_<secret>`. */
+/** The text of the key is `slk_<keyId>_<secret>`. */
 function generateKey(): { readonly keyId: string; readonly text: string } {
   const keyId = randomCharacters(idLength);
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** Returns the public id in the text of a key. `null` if the text is not shaped like a key. */
+/** Returns `null` if the text is not shaped like a key. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/**
- * Returns a SHA-256 digest. This fast hash is safe because every secret has at least 200 random
- * bits.
- */
+/** SHA-256. This fast hash is safe, because every secret has at least 200 random bits. */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -175,7 +172,6 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-/** Condition that the key `k` is neither revoked nor expired. */
 const isLive = sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`;
 
 export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
@@ -219,10 +215,7 @@ export interface NewSession {
   readonly expiresAt: Date | null;
 }
 
-/**
- * Adds a session. If the holder then has more than MAX_SESSIONS_PER_KEY sessions, deletes the
- * oldest ones.
- */
+/** Adds a session, and deletes the oldest sessions of the holder beyond MAX_SESSIONS_PER_KEY. */
 export async function insertSession(db: Database, { cookie, expiresAt, ...session }: NewSession) {
   return inOneTransaction(db, async (transaction) => {
     const added = await transaction
@@ -264,7 +257,6 @@ export function findSession(db: Database, cookie: string) {
     .executeTakeFirst();
 }
 
-/** Condition that a session has neither ended nor expired. */
 const isOpen = sql<boolean>`ended_at is null and expires_at > clock_timestamp()`;
 
 export function findLiveSession(db: Database, sessionId: string) {
@@ -274,7 +266,6 @@ export function findLiveSession(db: Database, sessionId: string) {
     .executeTakeFirst();
 }
 
-/** Lists the open sessions, newest first. */
 export function listSessions(db: Database, environmentId: number) {
   return selectWhere(db, 'console_sessions', { environmentId })
     .select(sessionColumns)
@@ -302,7 +293,6 @@ export async function moveSession(db: Database, sessionId: string, environmentId
   await updateWhere(db, 'console_sessions', { sessionId }).set({ environment_id: environmentId }).execute();
 }
 
-/** Adds a one-time link, and deletes expired links. */
 export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
   await sql`delete from console_links where expires_at < now()`.execute(db);
   await sql`
@@ -310,10 +300,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/**
- * Consumes a link. Returns the link's environment, or `null` if the link is unknown, used or
- * expired.
- */
+/** Returns the link's environment, or `null` if the link is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

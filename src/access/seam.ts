@@ -14,7 +14,7 @@ export interface HeldSession {
   readonly subject: string | null;
 }
 
-/** Scopes that a session has now, or the reason why it is refused. */
+/** Present scopes of a session, or the reason why it is refused. */
 export type Admission =
   | { readonly scopes: readonly Scope[]; readonly isAdmin: boolean }
   | { readonly refused: 'revoked' | 'expired'; readonly sentence?: string };
@@ -44,7 +44,6 @@ export interface SignInWay<Session extends HeldSession = HeldSession> {
 
 declare module '../context.ts' {
   interface System {
-    /** Ways to sign in that capabilities add. */
     readonly signInWays: readonly SignInWay[];
   }
 }

@@ -35,7 +35,7 @@ async function renderCaller(system: System, caller: Caller): Promise<Static<type
   };
 }
 
-/** These routes are served even under overload, so that the operator can use the console. */
+/** Served even under overload, so that the operator can use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

@@ -145,15 +145,11 @@ export class KeyCache {
     return entry.caller;
   }
 
-  /**
-   * Looks up the caller, or joins a running look-up of the same header. Rejects if the look-up
-   * fails.
-   */
+  /** Looks up the caller, or joins a running look-up of the same header. */
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // A look-up that has been running for this long may return an outdated caller, so it is not
-    // joined.
+    // An older look-up may return an outdated caller, so it is not joined.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -179,7 +175,7 @@ export class KeyCache {
   }
 }
 
-/** Maximum length of a remembered credential. Our keys and cookies are shorter. */
+/** Longer than our keys and cookies. */
 const maxCredentialLength = 256;
 
 /**

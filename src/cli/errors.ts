@@ -11,7 +11,7 @@ import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
-/** Exit codes, which scripts rely on. */
+/** Scripts rely on these codes. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -60,7 +60,6 @@ const usageCodes = new Set([
   'too_many_records',
 ]);
 
-/** Advice for error codes of the system and of PostgreSQL. */
 const adviceByCode: Readonly<Record<string, string>> = {
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
@@ -110,7 +109,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** Returns the code of an error. For an AggregateError, returns the code of its first error. */
+/** For an AggregateError, returns the code of its first error. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -82,7 +82,6 @@ export interface SupervisorOptions {
   readonly log: Logger;
 }
 
-/** Keeps worker processes running. */
 export interface Supervisor {
   readonly pids: readonly number[];
   /** Stops the workers after their current chunks. Resolves when all processes have ended. */
@@ -107,7 +106,6 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** Returns the environment variables for workers, based on this configuration and database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,

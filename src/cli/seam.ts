@@ -45,14 +45,13 @@ export interface Declaration {
 export const NO_ENVIRONMENT = 0;
 
 export interface PlanOptions {
-  /** True if stored items that are missing from the member are removed. */
+  /** True to remove stored items that the member lacks. */
   readonly prune: boolean;
 }
 
 export interface SectionPlan {
   /** Changes in the order in which people read them, without secrets. */
   readonly changes: readonly ItemChange[];
-  /** Writes the changes. */
   write(acts: Acts): Promise<void>;
   /** Called after the commit, if there were changes. */
   readonly afterCommit?: (db: Database) => Promise<void>;
@@ -60,7 +59,6 @@ export interface SectionPlan {
 
 export interface ItemChange {
   readonly action: 'add' | 'change' | 'remove';
-  /** Name of the item within its section. */
   readonly item: string;
   /** Fields that have changed. Empty unless the action is a change. */
   readonly fields: readonly FieldChange[];

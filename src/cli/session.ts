@@ -75,7 +75,6 @@ export async function withSession<T>(
   }
 }
 
-/** Returns the account that runs the command, on this host. */
 function describeAccount(): Actor {
   return { kind: 'command_line', name: accountName(), address: hostname() };
 }

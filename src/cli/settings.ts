@@ -21,9 +21,7 @@ export interface Cli {
   readonly terminal: Terminal;
   /** Script that our child processes run. */
   readonly entry: string;
-  /**
-   * Opens the system. The code for this is loaded on demand, because some commands do not need it.
-   */
+  /** Loaded on demand, because some commands do not need the system. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
   /** Finds an environment. Creates `default` if it is missing. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
@@ -37,9 +35,8 @@ export interface Settings {
   readonly config: Config;
   /** Environment variables for child processes, including flags as variables. */
   readonly processEnv: ProcessEnv;
-  /** Creates the log of a service. */
   readonly serviceLog: (role: string) => Logger;
-  /** Creates the log of a command. By default, that log contains only errors. */
+  /** Creates a log that by default contains only errors. */
   readonly commandLog: (role: string) => Logger;
 }
 

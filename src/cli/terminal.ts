@@ -110,7 +110,7 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints records as JSON or as a table. Prints `none` if there are no records. */
+/** Prints `none` if there are no records. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],

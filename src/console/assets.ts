@@ -60,7 +60,6 @@ export async function readConsoleAssets(
   return { manifest, files: new Map(await Promise.all(manifest.files.map(read))) };
 }
 
-/** Returns the best encoding that the header accepts. */
 export function chooseEncoding(header: string | undefined): Encoding {
   const accepted = new Set(
     (header ?? '').split(',').flatMap((part) => {

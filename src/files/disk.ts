@@ -77,7 +77,7 @@ export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 
-/** Syncs the folder, which makes the names of new files in it durable. */
+/** Makes the names of new files in the folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -87,7 +87,6 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Returns the `code` of a system error, such as ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | null | undefined)?.code;
 }

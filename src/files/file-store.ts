@@ -88,7 +88,7 @@ export async function writeWhole(
   }
 }
 
-/** Returns the SHA-256 of the stored bytes, in hex. */
+/** Returns the SHA-256 in hex. */
 export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Promise<string> {
   const hash = createHash('sha256');
   for await (const part of files.open(ref)) hash.update(part as Buffer);
@@ -138,7 +138,7 @@ export function checkFolder(folder: string): FileFolder {
   return folder as FileFolder;
 }
 
-/** Returns a stream of the pieces. The stream reads at most READ_BYTES ahead. */
+/** The stream reads at most READ_BYTES ahead. */
 export function streamOf(pieces: AsyncIterable<Buffer>): Readable {
   return Readable.from(pieces, { objectMode: false, highWaterMark: READ_BYTES });
 }

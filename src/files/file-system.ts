@@ -109,7 +109,7 @@ async function sizeOf(file: string): Promise<number | null> {
   return stats?.size ?? null;
 }
 
-/** Returns the result of the work, or `null` if a file or folder is missing. */
+/** Returns `null` if a file or folder is missing. */
 function ifThere<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -184,9 +184,7 @@ async function writeSample(file: string): Promise<void> {
   }
 }
 
-/** Temporary and final paths of a new file. */
 interface NewFile {
-  /** Folder of the store. */
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;

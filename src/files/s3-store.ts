@@ -328,7 +328,7 @@ class PartBuffer {
     return this.#length === this.#limit;
   }
 
-  /** The collected bytes. They are valid until the next `clear`. */
+  /** Valid until the next `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }

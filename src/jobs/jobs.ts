@@ -40,7 +40,7 @@ interface Context {
   readonly db: Database;
 }
 
-/** Reads a job. @throws InputError `not_found`, including for a job of another environment */
+/** @throws InputError `not_found`, including for a job of another environment */
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load !== undefined) return { kind: 'load', ...load };
@@ -96,8 +96,7 @@ export async function cancelFoundJob(
 }
 
 /**
- * Returns the load of a job. Only loads can be retried.
- *
+ * Only loads can be retried.
  * @throws InputError `not_found`, `job_not_retryable`
  */
 export async function requireRetryable(

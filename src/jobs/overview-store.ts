@@ -16,9 +16,7 @@ const RECOUNTED_LOADS = 200;
  * overview).
  */
 
-/**
- * Number of an environment's latest jobs among which failures are counted. This limits the cost.
- */
+/** Failures are counted only among this many of an environment's latest jobs, to limit the cost. */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 

@@ -153,7 +153,6 @@ function renderAll(value: unknown): unknown {
 const longest = 400;
 const colors = { warning: 'yellow', failed: 'red' } as const;
 
-/** Prints the findings that need attention, and the number of all findings. */
 function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
     if (status === 'ok') continue;

@@ -9,7 +9,7 @@ import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
-/** The changes of all lists, by name, including those of capabilities. */
+/** Changes by list, including the lists of capabilities. */
 export function changesByList(changes: DefinitionChanges): readonly (readonly [string, Changes<Keyed>])[] {
   return Object.entries<Changes<Keyed>>(changes);
 }
@@ -29,10 +29,7 @@ export interface Applied {
   readonly blockedBy: readonly string[];
 }
 
-/**
- * Maximum number of rows per insert. It is limited because a statement has at most 65 535
- * parameters.
- */
+/** Rows per insert. Limited because a statement has at most 65 535 parameters. */
 const batchRows = 1_000;
 
 /**
@@ -82,7 +79,7 @@ export async function planDefinitions(
   };
 }
 
-/** Describes what was applied. Returns `null` if nothing was written. */
+/** Returns `null` if nothing was written. */
 export function describeApplied(
   environmentId: number,
   { changes, blockedBy }: Applied,

@@ -91,7 +91,7 @@ function takenOver({ segments }: DefinitionChanges): string[] {
   return changed.map(({ item }) => item.key);
 }
 
-/** Maximum number of changes to print. The table counts all changes. */
+/** The table counts all changes, including those that are not printed. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {

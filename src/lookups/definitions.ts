@@ -197,7 +197,7 @@ export function readDefinitionText(text: string): FileReading<unknown> {
   return readOperatorFile(Buffer.from(text), definitionText);
 }
 
-/** Reads a definitions file. The result also contains the lists of capabilities. */
+/** The result also contains the lists of capabilities. */
 export function readDefinitionsFile(
   bytes: Uint8Array,
   lists: readonly DefinitionList[],

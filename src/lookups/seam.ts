@@ -9,7 +9,6 @@ import type { Database } from '../postgres/database.ts';
  * transaction of the whole file.
  */
 export interface DefinitionList {
-  /** Name of the list in the file. */
   readonly name: string;
   /** Schema of the list. Its default is an empty list. */
   readonly schema: TSchema;
@@ -36,7 +35,7 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 
 declare module '../context.ts' {
   interface System {
-    /** Loads the lists of capabilities, in the order of the registry. */
+    /** In the order of the registry. */
     readonly definitionLists: () => Promise<readonly DefinitionList[]>;
   }
 }

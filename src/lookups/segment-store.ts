@@ -91,7 +91,7 @@ export async function findSegmentItem(
 export interface OtherSegments {
   readonly segments: number;
   readonly characters: number;
-  /** Key of a segment with the same title. `null` if there is no such segment. */
+  /** Key of the segment with the same title, or `null`. */
   readonly namesake: string | null;
 }
 

@@ -160,7 +160,6 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   return Default(segmentItemSchema, { ...fields, definition, made_by: 'api' }) as SegmentItem;
 }
 
-/** Renders a segment for the API. */
 export function renderSegment({ definition, ...item }: StoredSegment) {
   const { segment } = readSegment(definition);
   return {

@@ -49,7 +49,6 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   event_retention: itemsTable({ table: 'event_retention', columns: ['key', 'days'], isDated: false }),
 };
 
-/** The tables of all lists of the definitions file, by name of the list. */
 export function tablesOf(lists: readonly DefinitionList[]): ReadonlyMap<string, DefinitionList['table']> {
   return new Map<string, DefinitionList['table']>([
     ...kinds.map((kind) => [kind, definitionsOf[kind]] as const),
@@ -71,12 +70,12 @@ export function readDefinitions(
 /** First of the two keys of the advisory lock. The second key is the environment's id. */
 const applyLock = 0x43415441;
 
-/** Locks the definitions of an environment until the transaction ends. */
+/** The lock ends with the transaction. */
 export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-/** Reads all lists, including those of capabilities. */
+/** Includes the lists of capabilities. */
 export async function readAll(
   db: Database,
   environmentId: number,
@@ -193,7 +192,7 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns the names that belong to tracked events or are keys of features. */
+/** Returns those of `names` that are tracked events or keys of features. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

@@ -92,7 +92,7 @@ const keepAliveTimeoutMs = 75_000;
  */
 const maxParamLength = 4_096;
 
-/** Creates the HTTP interface of a system. It listens only after `startHttpServer`. */
+/** The app listens only after `startHttpServer`. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
@@ -158,7 +158,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Returns the routes by chapter. In each chapter, the core's routes are first. */
+/** Returns the routes by chapter, with the core's first in each chapter. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

@@ -89,8 +89,8 @@ interface Waiting {
 }
 
 /**
- * Waits until the database responds. Returns DATABASE_URL. If DATABASE_URL is not set, returns the
- * URL of the embedded server run by another process.
+ * Waits until the database responds. Returns DATABASE_URL or, if it is not set, the URL of the
+ * embedded server run by another process.
  */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,

@@ -17,7 +17,7 @@ import { OptionTable } from '../domain/option-table.ts';
 import { ExportOptions } from '../export/options.ts';
 import { capabilities } from '../registry.ts';
 
-/** Runs the command that the words specify, then ends the process with the command's exit code. */
+/** Runs a command, then ends the process with the command's exit code. */
 export async function run(words: readonly string[]): Promise<void> {
   const processEnv = process.env;
   // On Node 20, the SDK for S3 prints eight lines about later versions of the SDK, which sluice

@@ -52,7 +52,7 @@ export interface HttpService {
  * small loads.
  */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  // Two fifths of the connections are for reads. The other connections accept and commit work.
+  // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   return openSystem({
     config,

@@ -166,7 +166,6 @@ const list = (entity: Entity): Route =>
     },
   });
 
-/** Returns the key of the profile specified by the path. */
 function profileOf(
   entity: Entity,
   { environment, params }: Pick<Call, 'environment'> & { readonly params: object },

@@ -11,7 +11,6 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
-/** SQL for the name of a user's company. */
 const companyName = (environmentId: number) => sql`
   (
     select nullif(metadata ->> 'name', '')
@@ -39,7 +38,6 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
     where environment_id = ${environmentId}`;
 }
 
-/** Selects one profile and renders it as JSON. */
 function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
   return rendered(
     entity,
@@ -170,7 +168,6 @@ export function isOfCompany(companyId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.company_id`)} = ${companyId}`;
 }
 
-/** Condition that the profile was last written by the load. */
 export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
     select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}

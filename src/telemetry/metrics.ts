@@ -152,8 +152,8 @@ export class Metrics {
 
 /**
  * Counts incoming records per minute for a plot. Every few seconds, a single statement adds the
- * counts of all environments. If the process is killed, the plot, but not the ledger, lacks its
- * last counts.
+ * counts of all environments. A killed process loses its last counts in the plot, but not in the
+ * ledger.
  */
 export class Rates {
   readonly #db: Database;
@@ -175,10 +175,7 @@ export class Rates {
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 
-  /**
-   * Adds the counts to the stored rates. Never throws. If adding fails, the counts are missing in
-   * the plot.
-   */
+  /** Never throws. If adding to the stored rates fails, the plot lacks the counts. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -15,7 +15,6 @@ export interface Figures {
 
 export type NeedOf = FoundNeed & { readonly environmentId: number };
 
-/** A count for an environment. */
 export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
 
 /** A failure, with the fields shown by `sluice status`. */

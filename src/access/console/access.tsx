@@ -20,7 +20,6 @@ import type { ApiKey, Environment } from '../api.ts';
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
 
-/** Screen for administrators: environments and their keys. */
 export function Access(): VNode {
   return (
     <Page title="Access">

@@ -47,7 +47,7 @@ function Brand(): VNode {
   );
 }
 
-/** Page shown if there is no session. Signing in leads to the page in the address. */
+/** Page shown if there is no session. After the sign-in, the page in the address is shown. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

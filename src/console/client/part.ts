@@ -125,7 +125,7 @@ export interface ExportFilterProps {
 
 /** Result of a check: the records that a load of the file would refuse. */
 export interface RecordCheck {
-  /** Reason why the file cannot be read. `null` if the file can be read. */
+  /** Reason why the file cannot be read, or `null`. */
   readonly problem: { readonly message: string } | null;
   /** Number of refused records, and the first few of them. Rows are counted from 1. */
   readonly rejects: {

@@ -119,7 +119,6 @@ function Doubts({ job: { counts, duplicate_of: twin } }: LoadProps): VNode {
   );
 }
 
-/** Shows the progress, the speed and the remaining time of a job. */
 function Progress({ job }: JobProps): VNode {
   const { completed_rows: completed, total_rows: total } = job;
   const rate = 'rows_per_second' in job ? job.rows_per_second : null;
@@ -158,7 +157,7 @@ function Held({ job: { held } }: LoadProps): VNode {
   );
 }
 
-/** Returns the number of rejects of a load that no later load has corrected. */
+/** Returns the number of rejects that no later load has corrected. */
 function waitingRejects({ rejects }: LoadJob): number {
   return rejects.count - rejects.loaded_since.count;
 }

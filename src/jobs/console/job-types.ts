@@ -1,6 +1,5 @@
 import { parts } from 'sluice:capabilities';
 
-/** Job types that capabilities add. */
 export const ownJobTypes = new Map(parts.flatMap(({ jobTypes = {} }) => Object.entries(jobTypes)));
 
 export const jobTypeNames: Readonly<Record<string, string>> = {

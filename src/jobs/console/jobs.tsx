@@ -40,7 +40,7 @@ function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
 }
 
 const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
-/** Names of the filters. They are parameters both of the API and of the page address. */
+/** Parameters both of the API and of the page's address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
 /** Returns a page of jobs. Running jobs come first. The other jobs follow, newest first. */

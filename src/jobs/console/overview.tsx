@@ -23,10 +23,7 @@ import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
-/**
- * Returns the pause before the page is reloaded. The pause is longer if no job is queued or
- * running.
- */
+/** The pause is longer if no job is queued or running. */
 const pauseOf = (record: OverviewRecord | undefined): number =>
   record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 

@@ -53,7 +53,6 @@ export function Segments(): VNode {
   );
 }
 
-/** Screen of a segment, where its definition can be changed and its users can be counted. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const { route } = useLocation();
@@ -197,7 +196,6 @@ function Editor({ segment, onSaved }: EditorProps): VNode {
   );
 }
 
-/** Number of users that a definition matches, and a sample of them. */
 function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPreview }): VNode {
   const rest = count - user_ids.length;
   return (
@@ -222,7 +220,7 @@ function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPr
   );
 }
 
-/** Shows a definition in words. Members of a group are indented. */
+/** Members of a group are indented. */
 function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
   if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
   return (

@@ -45,7 +45,7 @@ export function testMember(
 
 const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
 
-/** Extracts the member only once, because unpacking a large object is expensive. */
+/** Unpacking a large object is expensive, so the member is extracted only once. */
 function testExtracted(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -252,8 +252,8 @@ function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: 
 }
 
 /**
- * Converts a string to a number and applies a condition to the number. False if the string is not a
- * number. `isNumeral` accepts the same strings.
+ * Applies a condition to the number in a string. False if the string is not a number. `isNumeral`
+ * accepts the same strings.
  */
 function ifNumeral(
   stored: RawBuilder<string | null>,
@@ -313,8 +313,7 @@ const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
 
 /**
- * Returns a date as text. PostgreSQL converts the text to the same instant under all settings of
- * a session.
+ * Returns a date as text that PostgreSQL converts to the same instant under all session settings.
  */
 function instantText(date: string): string {
   const instant = date.replace(beyondMicroseconds, '$1');

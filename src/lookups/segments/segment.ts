@@ -26,7 +26,6 @@ interface Group {
 
 export type Condition = PropertyCondition | EventCondition;
 
-/** Condition on a property of the user or of the user's company. */
 export interface PropertyCondition {
   readonly kind: 'property' | 'company_property';
   readonly property: string;
@@ -42,7 +41,7 @@ export interface EventCondition {
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** Conditions on the event's properties. All conditions must match. */
+  /** All conditions must match. */
   readonly where: readonly EventPropertyCondition[];
 }
 

@@ -237,7 +237,7 @@ function moveFocus(key: string, from: EventTarget | null): boolean {
   return row != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }
 
-/** Focuses the first element that matches. Returns false if no element matches. */
+/** Returns false if no element matches. */
 function focusOn(selector: string): boolean {
   const first = document.querySelector<HTMLElement>(selector);
   first?.focus();

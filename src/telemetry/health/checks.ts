@@ -116,7 +116,6 @@ async function checkRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>): Promise
 const GiB = 2 ** 30;
 const leastShare = 0.1;
 
-/** Checks the free space on each local disk that sluice writes to. */
 async function checkDisks(config: Config): Promise<Finding[]> {
   const disks = await Promise.all(foldersWritten(config).map(readDisk));
   const byDevice = new Map(disks.toReversed().map((disk) => [disk.device, disk]));

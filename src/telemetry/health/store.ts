@@ -106,12 +106,12 @@ export interface EnvironmentNeeds extends NeedCounts {
 }
 
 /**
- * Number of an environment's latest jobs that are searched for failures. The limit keeps the cost
+ * Failures are searched only among this many of an environment's latest jobs, which keeps the cost
  * constant.
  */
 const failuresAmong = 10_000;
 
-/* loads_rejects_idx is used to find refused records. */
+/* Uses loads_rejects_idx to find refused records. */
 const needsStatement = `
   select
     e.name as environment, e.environment_id as "environmentId",

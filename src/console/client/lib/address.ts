@@ -7,7 +7,7 @@ export const consoleRoot = `${prefix}/console`;
 
 type Values = Readonly<Record<string, string | number | undefined>>;
 
-/** Returns the path with a query. Omits undefined and empty values. */
+/** Omits undefined and empty values. */
 export function withQuery(path: string, values: Values, search = new URLSearchParams()): string {
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined || value === '') search.delete(name);

@@ -151,7 +151,7 @@ export function refusal(status: number, body: string, requestId: string | null):
   }
 }
 
-/** Returns the JSON of the response, or undefined if the response has no body. */
+/** Undefined if the response has no body. */
 export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { text } = await call(path, options);
   return (text === '' ? undefined : JSON.parse(text)) as T;

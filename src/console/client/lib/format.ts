@@ -156,12 +156,10 @@ export function shorten(text: string, most: number): string {
   return `${text.slice(0, end)}…`;
 }
 
-/** Returns a string unchanged, and any other value as JSON. */
 export function valueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Such as "1 row" or "2 rows". */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }

@@ -17,7 +17,6 @@ export type JobDetail = JobDocuments[keyof JobDocuments];
 
 export type LoadJob = Extract<JobDetail, { readonly type: LoadType }>;
 
-/** Returns how a job was started, and by whom. */
 export function originText(origin: JobListItem['origin']): string {
   if (origin === null) return 'unknown';
   const kind = origin.kind.replace('_', ' ').replace(/^api\b|^./, (text) => text.toUpperCase());

@@ -9,7 +9,6 @@ export interface Who {
   readonly id: string;
 }
 
-/** Words for users and companies, and the paths of their screens and properties. */
 export const words = {
   users: {
     one: 'user',

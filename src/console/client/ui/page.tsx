@@ -64,7 +64,6 @@ export const toneIcons: Readonly<Record<Tone, IconName>> = {
   off: 'slash',
 };
 
-/** Returns the colours of a tone, as defined in tokens.css. */
 export function inTone(tone: Tone): { readonly color: string; readonly background: string } {
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
@@ -259,7 +258,6 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
   );
 }
 
-/** A name that has a note on the line below. */
 export function TwoLines({ children, below }: Record<'children' | 'below', ComponentChildren>): VNode {
   return (
     <span class="two-lines">
@@ -273,7 +271,6 @@ interface SectionProps {
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
-  /** Removes the padding around content such as a table. */
   readonly flush?: boolean;
 }
 
@@ -293,7 +290,6 @@ interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
   readonly isOpen?: boolean;
 }
 
-/** A section that can be collapsed. */
 export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNode {
   const [isOpenFirst] = useState(isOpen);
   return (
@@ -313,7 +309,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
  */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
-/** Facts about one subject. Facts that have no value are omitted. */
+/** Omits facts without a value. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
   const filled = of.filter(([, value]) => value !== null && value !== undefined);
   return (
