@@ -26,7 +26,7 @@ export function renderEntry(entry: Entry): AuditEntry {
   };
 }
 
-/** Reports that somebody downloads the log of an environment, or of all for `null`. */
+/** Records the download of an environment's log or, for `null`, of the whole log. */
 export function recordDownload({ db, acts }: ActContext, environmentId: number | null): Promise<void> {
   return acts.record(db, { action: 'audit.downloaded', environmentId, thing: null, isFrequent: true });
 }

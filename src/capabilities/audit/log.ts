@@ -18,7 +18,6 @@ const MAX_TEXT_CHARS = 200;
 const MAX_DETAILS = 10;
 const MAX_DETAIL_CHARS = 150;
 
-/** Records the acts of a system. */
 export function openLog({ db, log }: ActSystem): ActListener {
   const refusals = new Refusals(db, log);
   return {
@@ -54,7 +53,7 @@ const boundedOrNull = (text: string | null | undefined): string | null =>
 /** Characters that would end a line, or hide or reorder the text beside them. */
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/gu;
 
-/** Shortens a text, and writes characters that are not visible as code points. */
+/** Shortens a text, and replaces invisible characters with their code points. */
 function bounded(text: string, maxChars: number): string {
   const visible = text
     .slice(0, maxChars)
@@ -66,7 +65,7 @@ function bounded(text: string, maxChars: number): string {
 
 /**
  * Counts refused credentials by network. Every few seconds, one statement adds the counts of the
- * current hour. If the process is killed, its last counts are missing.
+ * current hour. If the process is killed, its last counts are lost.
  */
 class Refusals {
   readonly #db: Database;
@@ -114,7 +113,7 @@ class Refusals {
     return network;
   }
 
-  /** Never throws. If the counts cannot be written, they are missing in the log. */
+  /** Never throws. If the counts cannot be written, they are missing from the audit log. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -14,7 +14,7 @@ export interface NewEntry {
   readonly address: string | null;
   readonly thing: string | null;
   readonly details: Readonly<Record<string, unknown>>;
-  /** True if equal acts of an hour share the entry. */
+  /** True if equal acts within an hour share one entry. */
   readonly isCounted: boolean;
   readonly count: number;
 }
@@ -24,11 +24,11 @@ export interface Entry extends Omit<NewEntry, 'environmentId' | 'isCounted'> {
   /** Name of the environment. `null` if the entry concerns the whole service. */
   readonly environment: string | null;
   readonly at: Date;
-  /** Time of the latest act that is counted here. */
+  /** Time of the latest act in this entry. */
   readonly lastAt: Date;
 }
 
-/** Adds entries. They must be sorted, so that processes do not wait for each other in a circle. */
+/** Adds entries. They must be sorted, so that processes do not deadlock. */
 export async function insertEntries(db: Database, entries: readonly NewEntry[]): Promise<void> {
   await sql`
     insert into audit_entries as e (
@@ -51,7 +51,7 @@ export async function insertEntries(db: Database, entries: readonly NewEntry[]):
 export interface EntryFilter {
   readonly actor?: string | undefined;
   readonly thing?: string | undefined;
-  /** An action such as `key.created`, or all of a noun, such as `key`. */
+  /** An action such as `key.created`, or a noun such as `key` for all of its actions. */
   readonly action?: string | undefined;
   readonly since?: Date | null | undefined;
   readonly until?: Date | null | undefined;
@@ -91,7 +91,7 @@ export function listEntries(
 
 const removedAtATime = 5_000;
 
-/** Removes entries that are older. The oldest entries have the lowest ids. */
+/** Removes entries that are older than `days`. The oldest entries have the lowest ids. */
 export async function removeExpired(db: Database, days: number): Promise<number> {
   let sum = 0;
   for (;;) {

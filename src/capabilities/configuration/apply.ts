@@ -19,7 +19,7 @@ export interface EnvironmentPlan {
 
 export const isChange = ({ isNew, changes }: EnvironmentPlan): boolean => isNew || changes.length > 0;
 
-/** Compares a file with what is stored. PostgreSQL refuses every write of the transaction. */
+/** Compares a file with the stored environment. PostgreSQL refuses every write meanwhile. */
 export function planFile(
   db: Database,
   file: EnvironmentFile,
@@ -43,9 +43,9 @@ export interface ApplyOptions extends PlanOptions {
 }
 
 /**
- * Makes an environment what its file declares, in one transaction. Creates the environment if it is
- * missing. Applications to one environment follow one another. @throws the errors of the sections,
- * after which nothing is changed
+ * Changes an environment to what its file declares, in one transaction. Creates a missing
+ * environment. Waits while another process changes the environment.
+ * @throws the errors of the sections, without changing anything
  */
 export async function applyFile(
   { db, acts }: ActContext,

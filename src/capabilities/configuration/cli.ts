@@ -20,7 +20,7 @@ interface Flags {
 }
 type Call = Invocation<Flags, string>;
 
-/** Exit code of a dry run after which there would be changes. */
+/** Exit code of a dry run that finds changes to make. */
 const wouldChange = 2;
 
 export const apply = defineCommand({
@@ -50,7 +50,7 @@ or, with --dry-run, something would change.`,
   run: (call) => withoutUsageCode(call.cli, () => run(call)),
 });
 
-/** Gives wrong files and settings another exit code than that of a dry run with changes. */
+/** Replaces the exit code for wrong files and settings, because it equals `wouldChange`. */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -120,7 +120,7 @@ async function requireEnvironments(db: Database, files: readonly EnvironmentFile
 
 type IsConfirmed = (file: EnvironmentFile) => (removal: SectionChange) => boolean;
 
-/** Asks about removals. Only those that were named may then be made. */
+/** Asks the user to confirm removals. Only the listed removals may then be made. */
 async function confirmRemovals(
   { flags, terminal }: Call,
   db: Database,
@@ -131,7 +131,7 @@ async function confirmRemovals(
     JSON.stringify([environment, section, item]);
   const removals: { readonly key: string; readonly line: string }[] = [];
   for (const file of files) {
-    // If a plan fails, so does the application, which reports it.
+    // If planning fails, applying the file fails as well and reports the error.
     const { changes } = await planFile(db, file, flags).catch(() => ({ changes: [] }));
     for (const change of changes.filter(({ action }) => action === 'remove'))
       removals.push({ key: keyOf(file, change), line: `${file.environment}: ${lineOf(change)}` });
@@ -163,7 +163,7 @@ async function confirm(terminal: Terminal, lines: readonly string[]): Promise<bo
   }
 }
 
-/** Outcome of a file: its plan, or why it failed. */
+/** Outcome of a file: its plan, or the error. */
 type Result = EnvironmentFile & ({ readonly plan: EnvironmentPlan } | { readonly error: string });
 
 async function resultOf(

@@ -23,14 +23,14 @@ export interface EnvironmentFile extends NamedFile {
   readonly members: readonly Member[];
 }
 
-/** A section that the file has, with what the file declares. */
+/** A section of a file, and the value that the file declares for it. */
 export interface Member {
   readonly name: string;
   readonly section: OpenSection;
   readonly declared: unknown;
 }
 
-/** A problem, which is refused with all others. Editors turn `path:line:column` into a link. */
+/** A problem in a file. Editors turn `path:line:column` into a link. */
 export interface PlacedProblem {
   readonly file: string;
   readonly line: number;
@@ -39,7 +39,7 @@ export interface PlacedProblem {
 }
 
 /**
- * Lists the files of a folder by environment. Ignores hidden files and other kinds of files.
+ * Lists the YAML and JSON files of a folder, by environment. Ignores hidden files.
  * @throws CommandFailed
  */
 export async function findFiles(folder: string, only: string | undefined): Promise<NamedFile[]> {

@@ -34,7 +34,7 @@ export interface RunData extends Partial<Pick<Run, 'phases' | 'failure'>>, Pick<
   readonly delivered_to?: string | null;
   readonly item_count?: number;
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
-  /** Set only in events that an earlier version recorded, as are the next two. */
+  /** This and the next two members are set only in events that an earlier version recorded. */
   readonly ended_at?: string | null;
   readonly error_code?: string | null;
   readonly message?: string | null;
@@ -52,10 +52,10 @@ export interface Brief {
 const longest = { what: 120, count: 60, reason: 115 };
 const shownCodes = 3;
 
-/** Returns a brief of at most 300 characters without the link, which fits the screen of a phone. */
+/** Returns a brief that fits the screen of a phone: at most 300 characters without the link. */
 export function briefOf(event: EventBody): Brief {
   const { name, end, count, reason } = textsOf(event);
-  // A long name must not push the outcome out.
+  // Shortens a long name, so that the outcome remains visible.
   const what = clip(`[${event.environment.name}] ${name}`, longest.what - end.length - 1);
   return {
     what: end === '' ? what : `${what} ${end}`,
@@ -67,7 +67,7 @@ export function briefOf(event: EventBody): Brief {
 
 interface Texts extends Pick<Brief, 'count' | 'reason'> {
   readonly name: string;
-  /** How it ended. Empty if nothing ended. */
+  /** The outcome in words. Empty for a ping. */
   readonly end: string;
 }
 
@@ -158,7 +158,7 @@ function pageOf(jobId: string | null | undefined, links: string | null | undefin
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
 }
 
-/** Replaces line ends and control characters by blanks, to protect terminals and mail programs. */
+/** Replaces line ends and control characters with spaces, to protect terminals and mail clients. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }

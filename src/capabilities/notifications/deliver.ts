@@ -21,7 +21,7 @@ export interface DeliveryPolicy extends WebhookRules {
   readonly attempts: number;
   /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;
-  /** Factor by which each pause is longer than the pause before. */
+  /** Ratio of each pause to the previous pause. */
   readonly pauseFactor: number;
   /**
    * Maximum fraction by which a pause is randomly lengthened or shortened. This spreads the retries
@@ -151,7 +151,7 @@ async function sendMail(
   }
 }
 
-/** Records the attempt. Ends or releases its task in the same transaction. */
+/** Records the attempt. Ends or releases the task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,

@@ -19,7 +19,8 @@ import { requireSubscription } from './subscriptions.ts';
 
 /**
  * Makes deliveries due immediately, under the same ids and with the full number of attempts.
- * Returns the ids. @throws InputError `not_found` for an unknown delivery or an ended subscription
+ * Returns the ids.
+ * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
   context: Pick<TaskContext, 'db' | 'queue' | 'log'>,
@@ -41,8 +42,8 @@ export async function replayDeliveries(
 }
 
 /**
- * Sends a ping once. @throws InputError `not_found`, or `invalid_field` if the subscription is
- * disabled
+ * Sends a ping once.
+ * @throws InputError `not_found`, or `invalid_field` if the subscription is disabled
  */
 export async function sendTest(
   context: SendContext,

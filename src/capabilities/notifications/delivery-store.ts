@@ -151,7 +151,7 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Sends pending deliveries to a new address. */
+/** Changes the address of pending deliveries. */
 export async function redirectDeliveries(
   db: Database,
   subscriptionId: string,
@@ -163,9 +163,7 @@ export async function redirectDeliveries(
     .execute();
 }
 
-/**
- * Marks a receiver's waiting deliveries as dead. Leaves a delivery that is being sent unchanged.
- */
+/** Marks a subscription's pending deliveries as dead, except those that are being sent. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (

@@ -168,9 +168,9 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * Composes the plain-text message about an event: facts, one per line, then links. Names in the
- * facts are chosen by callers, so each fact is limited to one line. The subject is the only header
- * that contains such names.
+ * Composes the plain-text message about an event: facts, one per line, then links. Callers choose
+ * the names in the facts, so each fact is limited to one line. The subject is the only header that
+ * contains such names.
  */
 
 interface LinkedFile {

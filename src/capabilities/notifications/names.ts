@@ -10,7 +10,7 @@ export type EventType = JobEvent['type'] | 'ping';
 export const channels = ['webhook', 'email'] as const;
 export type Channel = (typeof channels)[number];
 
-/** Formats of webhooks: the event for a program, or a message of a chat. */
+/** Formats of webhooks: the event for a program, or a message for a chat. */
 export const formatNames = ['standard', 'slack', 'teams'] as const;
 export type Format = (typeof formatNames)[number];
 export const formatMeaning = 'What a webhook gets: the event, or a message of Slack or Microsoft Teams.';
@@ -20,13 +20,13 @@ export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
 /**
- * Default outcomes of a subscription. `cancelled` is not included, because a person decided to
- * cancel.
+ * Default outcomes of a subscription. `cancelled` is not included, because the person who cancelled
+ * the job knows.
  */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
 /**
- * Default kinds of a subscription. Runs are not included, because their jobs already send
+ * Default kinds of jobs of a subscription. Runs are not included, because their jobs already send
  * notifications.
  */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];

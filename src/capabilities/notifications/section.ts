@@ -38,7 +38,7 @@ import {
   usualOverlapHours,
 } from './subscriptions.ts';
 
-/* Subscriptions as the member of a file, which gives each a name. Others have none and stay. */
+/* Subscriptions that a file declares, each with a name. Subscriptions without a name are kept. */
 
 const placeholders = new Placeholders('SUBSCRIPTION_');
 const problem = (value: string) => placeholders.problemOf(value);
@@ -223,7 +223,7 @@ function stepOf(
   return { change: { action, item: (wish ?? before)?.name ?? '', fields }, before, wish };
 }
 
-/** Finds the subscription of the name, or one without a name that has the same receiver. */
+/** Finds the subscription with the same name, or one without a name that has the same receiver. */
 function findBefore(stored: readonly Subscription[], wish: Wish): Subscription | null {
   const isSame = ({ name, channel, target }: Subscription): boolean =>
     name === null && channel === wish.channel && target === wish.target;
@@ -262,7 +262,7 @@ async function write(
   environmentId: number,
   { change, before, wish }: Step,
 ): Promise<void> {
-  // A channel or a format that is signed otherwise needs a new subscription.
+  // A different channel, or a change between signed and unsigned, needs a new subscription.
   const isKept = before !== null && before.channel === wish?.channel && isSigned(before) === isSigned(wish);
   if (before !== null && !isKept) await removeSubscription(context, environmentId, before.subscriptionId);
   if (wish === null) return;

@@ -103,7 +103,7 @@ async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** Returns as much of the beginning of the body as has been received. */
+/** Returns the beginning of the body, or as much of it as is received before an error. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;

@@ -104,8 +104,8 @@ export async function disableSubscription(
 }
 
 /**
- * Changes a subscription, but neither its channel nor whether it is signed. A new target enables it
- * again, and gets the pending deliveries of a webhook.
+ * Changes a subscription, but neither its channel nor whether it is signed. A new target enables
+ * the subscription again. A webhook's pending deliveries are then sent to the new target.
  */
 export async function changeSubscription(
   db: Database,
@@ -139,10 +139,7 @@ export async function readSecrets(db: Database, environmentId: number): Promise<
   return new Map(rows.map(({ subscription_id, secret }) => [subscription_id, secret]));
 }
 
-/**
- * Returns the time at which the previous secret becomes invalid. `null` if there is no such
- * subscription.
- */
+/** Returns the time when the previous secret becomes invalid, or `null` if nothing was replaced. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,

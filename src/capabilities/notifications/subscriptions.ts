@@ -17,7 +17,7 @@ import {
 
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 export const MAX_SUBSCRIPTIONS = 100;
-/** Hours for which a replaced secret still signs, unless another number is given. */
+/** Default number of hours for which a replaced secret still signs. */
 export const usualOverlapHours = 24;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
@@ -45,8 +45,8 @@ export function requireRoom(subscriptions: number): void {
 }
 
 /**
- * Stores a subscription whose target has been checked. `chosen` is its secret. Without it, a secret
- * is generated.
+ * Stores a subscription whose target has been checked. `chosen` is its secret. Default: a generated
+ * secret.
  */
 export async function createSubscription(
   context: ActContext,
@@ -84,8 +84,8 @@ function checkTarget({ channel, target, format = 'standard' }: NewSubscription, 
 }
 
 /**
- * Checks only the form of the URL. The resolved address is checked for each delivery. @throws
- * InputError
+ * Checks only the form of the URL. The resolved address is checked for each delivery.
+ * @throws InputError
  */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
@@ -143,8 +143,8 @@ export async function removeSubscription(
 
 /**
  * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`,
- * webhooks are also signed with the previous secret. Older secrets are invalid. @throws InputError
- * `not_found`, or `invalid_field` for mail and chats
+ * webhooks are also signed with the previous secret. Older secrets are invalid.
+ * @throws InputError `not_found`, or `invalid_field` for mail and chats
  */
 export async function rotateSecret(
   context: ActContext,
@@ -160,7 +160,7 @@ export async function rotateSecret(
   return { secret, previousUntil };
 }
 
-/** Returns the time at which the previous secret becomes invalid. @throws InputError `not_found` */
+/** Returns the time when the previous secret becomes invalid. @throws InputError `not_found` */
 export async function changeSecret(
   context: ActContext,
   environmentId: number,

@@ -29,7 +29,7 @@ export const access: DefinitionList = {
     listOf(grant, 'Who may do what in this environment, after sign-in by OpenID Connect.', MAX_GRANTS),
     [],
   ),
-  // Otherwise, the import of a foreign export could let people in.
+  // Otherwise, importing an export of another environment could give people access.
   isLocal: true,
   check(list) {
     for (const item of list.items) {
@@ -51,7 +51,7 @@ export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
   return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));
 }
 
-/** An address that nobody has verified proves nothing about its owner. */
+/** Ignores an unverified email address, because it proves nothing about its owner. */
 function valuesOf(claims: Claims, claim: string): readonly string[] {
   if (claim === 'email' && claims['email_verified'] !== true) return [];
   const value = memberOf(claims, claim) ?? claim.split('.').reduce<unknown>(memberOf, claims);

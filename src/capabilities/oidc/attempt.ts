@@ -6,22 +6,22 @@ import type { OidcSettings } from './settings.ts';
 export const ATTEMPT_MS = 10 * 60_000;
 
 /**
- * A sign-in that is under way. The browser has it in a cookie, signed with a key that is derived
- * from the client secret. State, nonce and verifier follow from it, so nothing is stored before the
- * browser is back.
+ * A sign-in in progress. The browser keeps it in a cookie, signed with a key that is derived from
+ * the client secret. State, nonce and verifier are derived from the cookie, so nothing is stored
+ * before the browser returns.
  */
 export interface Attempt {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** Path below the console to which the sign-in leads. */
+  /** Path below the console that is opened after the sign-in. */
   readonly path: string;
   readonly digest: Buffer;
 }
 
 const seedBytes = 32;
 
-/** Returns the attempt, and the value of its cookie. */
+/** Returns a new attempt, and the value of its cookie. */
 export function beginAttempt(settings: OidcSettings, path: string): { attempt: Attempt; cookie: string } {
   const seed = randomBytes(seedBytes).toString('base64url');
   const text = [seed, Date.now().toString(36), Buffer.from(path).toString('base64url')].join('.');
@@ -31,7 +31,7 @@ export function beginAttempt(settings: OidcSettings, path: string): { attempt: A
   };
 }
 
-/** Returns the attempt of a cookie, or `null` if the cookie is forged or too old. */
+/** Returns the attempt in a cookie, or `null` if the cookie is forged or too old. */
 export function readAttempt(settings: OidcSettings, cookie: string): Attempt | null {
   const [seed = '', begun = '', path = '', signature = '', ...rest] = cookie.split('.');
   const expected = derive(settings, 'cookie', [seed, begun, path].join('.'));

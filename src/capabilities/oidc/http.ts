@@ -59,7 +59,7 @@ function findAttempt(settings: OidcSettings, { headers: { cookie = '' } }: Fasti
 }
 
 function setAttempt(reply: FastifyReply, { publicUrl }: OidcSettings, value: string, seconds: number): void {
-  // Lax, because the browser comes back from another site.
+  // Lax, because the browser returns from another site.
   const attributes = [`${attemptName}=${value}`, 'Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax'];
   if (publicUrl.startsWith('https:')) attributes.push('Secure');
   reply.header('set-cookie', attributes.join('; '));
@@ -139,7 +139,7 @@ const finish = route({
   },
 });
 
-/** Returns the person of an answer of the provider. @throws ProviderProblem */
+/** Returns the identity of the person in the provider's answer. @throws ProviderProblem */
 async function identify(
   { db, config }: System,
   settings: OidcSettings,
@@ -154,7 +154,8 @@ async function identify(
 
 /**
  * Begins a session in `default` or, if the person has no scopes there, in the first environment in
- * which the person has some. @throws ProviderProblem
+ * which the person has some.
+ * @throws ProviderProblem
  */
 async function openConsole(
   system: System,

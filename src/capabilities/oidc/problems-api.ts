@@ -1,6 +1,6 @@
 /**
- * Why a sign-in failed, by the word in the address of the page. Nothing of the provider's answer is
- * shown.
+ * Messages about failed sign-ins, by the code in the page's address. They contain nothing from the
+ * provider's answer.
  */
 export const problems = {
   expired: 'The sign-in took longer than 10 minutes, or began in another browser. Sign in again.',

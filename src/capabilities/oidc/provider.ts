@@ -11,12 +11,12 @@ import type { Tokens } from './tokens.ts';
 const connectTimeoutMs = 2_000;
 const answerTimeoutMs = 3_000;
 const MAX_ANSWER_BYTES = 1_048_576;
-/** Time for which the description of the provider is used. */
+/** Time for which the provider's metadata is cached. */
 const DISCOVERY_MS = 3_600_000;
-/** Largest difference between the clocks of the provider and of this machine. */
+/** Maximum difference between the clocks of the provider and of this machine. */
 const CLOCK_TOLERANCE_S = 120;
 
-/** Failure with a sentence for people. */
+/** A failed sign-in. `code` selects the message for people. */
 export class ProviderProblem extends Error {
   readonly code: ProblemCode;
 
@@ -25,7 +25,7 @@ export class ProviderProblem extends Error {
     this.code = code;
   }
 
-  /** Text for the log. It has no token, since the library's messages have none. */
+  /** Text for the log. It contains no tokens, because the library's messages contain none. */
   get reason(): string {
     const texts: string[] = [this.code];
     for (let at = this.cause; at instanceof Error; at = at.cause) {
@@ -40,7 +40,7 @@ export interface Identity {
   readonly fixedClaims: Claims;
   readonly liveClaims: Claims;
   readonly tokens: Tokens;
-  /** End of the access token. `null` if the provider does not tell it. */
+  /** Time when the access token expires. `null` if the provider does not specify it. */
   readonly expiresAt: Date | null;
 }
 
@@ -79,14 +79,14 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
         [client.customFetch]: request,
         timeout: answerTimeoutMs / 1_000,
         execute: [
-          // Checks signatures also of tokens that come over TLS.
+          // Also checks the signatures of tokens that are received over TLS.
           client.enableNonRepudiationChecks,
           ...(isLoopback(issuer) ? [client.allowInsecureRequests] : []),
         ],
       },
     );
-    // The library accepts a template for the issuers of some services, which would let in all of
-    // their tenants.
+    // For some services, the library accepts a template as the issuer, which would let in all of
+    // the service's tenants.
     const { issuer: name } = configuration.serverMetadata();
     if (withoutSlash(name) !== withoutSlash(issuer))
       throw new ProviderProblem('issuer', new Error(`the provider calls itself ${name.slice(0, 200)}`));
@@ -96,7 +96,7 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
 
 const withoutSlash = (text: string) => text.replace(/\/$/, '');
 
-/** Sends a request of the library by the client that all requests use. Limits the answer's size. */
+/** Sends the library's requests with our own HTTP client. Limits the size of the response. */
 const request: CustomFetch = async (address, { method, headers, body, signal }) => {
   const answer = await sendRequest(new URL(address), {
     method: method === 'POST' ? 'POST' : 'GET',
@@ -127,7 +127,7 @@ const request: CustomFetch = async (address, { method, headers, body, signal }) 
 
 export const callbackOf = ({ publicUrl }: OidcSettings) => `${publicUrl}/v1/console/oidc/callback`;
 
-/** Returns the address at which the person signs in. @throws ProviderProblem */
+/** Returns the provider's address for the sign-in. @throws ProviderProblem */
 export async function authorizationUrl(
   config: Config,
   settings: OidcSettings,
@@ -146,7 +146,7 @@ export async function authorizationUrl(
   return client.buildAuthorizationUrl(configuration, parameters).href;
 }
 
-/** Exchanges the code of an answer for the identity of the person. @throws ProviderProblem */
+/** Exchanges the code in an answer for the identity of the person. @throws ProviderProblem */
 export async function exchangeCode(
   config: Config,
   settings: OidcSettings,
@@ -165,7 +165,7 @@ export async function exchangeCode(
     if (idClaims === undefined || tokens.id_token === undefined)
       throw new ProviderProblem('token', new Error('the answer has no ID token'));
     const { sub, iat } = idClaims;
-    // The token was made just now, so its time shows whether the clocks agree.
+    // The token has just been issued, so its time shows whether the clocks agree.
     if (Math.abs(Date.now() / 1_000 - iat) > CLOCK_TOLERANCE_S) throw new ProviderProblem('clock', null);
     const liveClaims = await requestClaims(configuration, tokens.access_token, sub);
     const seconds = tokens.expiresIn();
@@ -179,7 +179,7 @@ export async function exchangeCode(
   });
 }
 
-/** Asks for the claims again. @throws ProviderProblem */
+/** Requests the current claims. @throws ProviderProblem */
 export async function askAgain(
   config: Config,
   settings: OidcSettings,
@@ -200,7 +200,7 @@ async function requestClaims(
   return personalClaims(await client.fetchUserInfo(configuration, accessToken, subject));
 }
 
-/** Returns the address that ends the session at the provider. `null` if it offers none. */
+/** Returns the address that ends the session at the provider. `null` if there is none. */
 export async function endSessionUrl(
   config: Config,
   settings: OidcSettings,
@@ -215,7 +215,7 @@ export async function endSessionUrl(
   }).href;
 }
 
-/** Claims of the protocol. They say nothing about the person. */
+/** Claims of the protocol. They do not describe the person. */
 const protocolClaims = new Set([
   ...[
     'iss',
@@ -264,7 +264,7 @@ const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_ABORT: 'away',
 };
 
-/** Codes of errors of the library that mean a wrong answer. Other errors mean no answer. */
+/** Returns the code of a problem. `away` for errors that are not about the provider's answer. */
 function codeOf(error: unknown): ProblemCode {
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && code.startsWith('OAUTH_')) {

@@ -1,6 +1,6 @@
 import type { Config } from '../../base/config.ts';
 
-/** The settings of a service whose people sign in by OpenID Connect. */
+/** Settings for sign-in by OpenID Connect. */
 export interface OidcSettings {
   readonly issuer: string;
   readonly clientId: string;
@@ -22,7 +22,7 @@ export function isOn(config: Settings): boolean {
   return readSettings(config) !== null;
 }
 
-/** Returns what is wrong with the settings together, or `null`. */
+/** Returns why the settings do not work together, or `null`. */
 export function settingsProblem(config: Settings): string | null {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcScopes, publicUrl } = config;
   const names = {

@@ -17,18 +17,18 @@ export const accessGrants = itemsTable<Grant>({
   isDated: false,
 });
 
-/** Time after which a session asks the provider again. */
+/** Time after which a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
 /** Time after which a session may do nothing until the provider has answered. */
 const TRUST_MS = 5 * 60_000;
-/** Time that one request has to ask. Others do not ask meanwhile. */
+/** Time for which only one request of a session may ask the provider. */
 const TURN_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {
   readonly environment: string;
 }
 
-/** Lists the grants of one environment, or of all by the name of the environment. */
+/** Lists the grants of one environment or, for `null`, of all environments. */
 export function listGrants(db: Database, environmentId: number | null): Promise<EnvironmentGrant[]> {
   return rowsOf<EnvironmentGrant>(db)`
     select e.name as environment, g.key, g.claim, g.value, g.scopes
@@ -73,7 +73,7 @@ export async function insertSession(db: Database, session: NewOidcSession): Prom
     )`.execute(db);
 }
 
-/** Returns true if the caller has the turn to ask the provider. */
+/** Returns true if the caller may now ask the provider. */
 export async function takeTurn(db: Database, sessionId: string): Promise<boolean> {
   const changed = await changedBy(db)`
     update oidc_sessions
@@ -95,7 +95,7 @@ export async function saveClaims(
     where session_id = ${sessionId}`.execute(db);
 }
 
-/** Notes that a sign-in came back. Returns false if it did before. */
+/** Records that the answer to a sign-in was used. Returns false if it was used before. */
 export async function spendState(db: Database, digest: Buffer, lifeMs: number): Promise<boolean> {
   const changed = await changedBy(db)`
     insert into oidc_used_states (digest, expires_at)
@@ -105,7 +105,7 @@ export async function spendState(db: Database, digest: Buffer, lifeMs: number): 
 }
 
 /**
- * Deletes expired states, and the claims and tokens of ended sessions. Returns the number of these
+ * Deletes expired states, and the claims and tokens of ended sessions. Returns the number of ended
  * sessions.
  */
 export async function deleteEnded(db: Database): Promise<number> {

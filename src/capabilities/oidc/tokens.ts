@@ -10,8 +10,8 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /**
- * Encrypts tokens under the cookie of their session. Only the browser has the cookie, so nobody can
- * read them in the database.
+ * Encrypts tokens with a key that is derived from the session's cookie. Only the browser has the
+ * cookie, so nobody can read the tokens in the database.
  */
 export function sealTokens(tokens: Tokens, cookie: string): Buffer {
   const iv = randomBytes(ivBytes);
@@ -20,7 +20,7 @@ export function sealTokens(tokens: Tokens, cookie: string): Buffer {
   return Buffer.concat([iv, sealing.getAuthTag(), sealed]);
 }
 
-/** @throws if the cookie is not the one of `sealTokens` */
+/** @throws if the cookie is not the one that was passed to `sealTokens` */
 export function openTokens(sealed: Buffer, cookie: string): Tokens {
   const opening = createDecipheriv(cipher, keyOf(cookie), sealed.subarray(0, ivBytes));
   opening.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes));
