@@ -161,7 +161,7 @@ interface DeletionRequest {
   /** Distinct ids, in the order of the request. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Options that capabilities define. An option is false by default. */
+  /** Options that capabilities define. Default: false. */
   readonly options: DeletionOptions;
 }
 
@@ -289,7 +289,6 @@ function csvLine(item: IdOutcome): string {
 function jsonLine({ id, outcome, events, users }: IdOutcome): string {
   return `${JSON.stringify({ id, outcome, events, users })}\n`;
 }
-
 
 export function renderDeletionDetail(
   deletion: Deletion,

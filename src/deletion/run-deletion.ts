@@ -34,10 +34,7 @@ const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
-/**
- * Runs a deletion and starts the next job in its lane. If the run is aborted, another worker
- * continues the deletion.
- */
+/** If the run is aborted, another worker continues the deletion. */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,
@@ -98,7 +95,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Fails a deletion and starts the next job in its lane. Does nothing if the deletion has ended. */
+/** Also starts the next job in the lane. Does nothing if the deletion has ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,

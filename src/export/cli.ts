@@ -272,10 +272,7 @@ async function print(
   terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/**
- * Writes the files and verifies them. Creates either the complete folder or none. Returns false if
- * it was stopped.
- */
+/** Creates either the complete folder or none. Returns false if it was stopped. */
 async function save(
   { system, environmentId }: EnvironmentSession,
   result: Export,

@@ -145,10 +145,7 @@ function recordCounts(
     )`;
 }
 
-/**
- * Removes the profiles and their images in key order, like all writers. Records the outcome of each
- * id.
- */
+/** Removes the profiles and their images in key order, like all writers. */
 export async function removeProfiles(
   db: Database,
   entity: Entity,

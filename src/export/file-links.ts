@@ -96,8 +96,8 @@ async function ourLinks(
 }
 
 /**
- * Returns links for a message. They are valid for LINK_TTL_MS and not bound to a holder. Returns no
- * links if the files have been removed.
+ * The links are valid for LINK_TTL_MS and not bound to a holder. Returns no links if the files have
+ * been removed.
  */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & KeyContext,

@@ -11,7 +11,7 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** Condition on users. `null` if all users are selected. */
+  /** `null` if all users are selected. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
   /** Source of the events, with the columns of `sluice.events`. Default: that table. */
@@ -145,7 +145,7 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** Returns the condition that the row was written by a transaction not visible to the cursor. */
+/** True for rows written by a transaction that is not visible to the cursor. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
   // With a literal, the planner can use block ranges. The literal is safe, because a cursor

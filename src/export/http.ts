@@ -274,8 +274,8 @@ function readHolder({ key, session }: Static<typeof query>): LinkHolder | null {
 }
 
 /**
- * Returns the requested range. Ignores a range for a different version of the file (`If-Range`
- * header), so that the caller gets the whole file.
+ * Ignores a range for a different version of the file (`If-Range` header), so that the caller gets
+ * the whole file.
  */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
@@ -308,10 +308,10 @@ interface ByteRange {
 }
 
 /**
- * Reads a `Range` header. Returns `null` for the whole file, including when there are several
- * ranges or the header is unreadable, because RFC 9110 allows a server to ignore such headers. The
- * library range-parser is not used, because it refuses a suffix that is longer than the file and a
- * range that ends before it begins.
+ * Returns `null` for the whole file, including when there are several ranges or the header is
+ * unreadable, because RFC 9110 allows a server to ignore such headers. The library range-parser is
+ * not used, because it refuses a suffix longer than the file and a range that ends before it
+ * begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -17,18 +17,18 @@ import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * Maximum number of patterns. Each pattern is compared with every row and name, and one comparison
- * may cost the product of both lengths.
+ * Each pattern is compared with every row and name, and one comparison may cost the product of both
+ * lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** Event types in the request. The caller checks whether the environment knows them. */
+  /** The caller checks whether the environment knows these event types. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** Problems of the request. The request is valid only if this list is empty. */
+  /** The request is valid only if this list is empty. */
   readonly problems: Problem[];
 }
 
@@ -97,7 +97,7 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<ExportOptions['schema']>, keyof Lists> & Lists;
 
-/** Aliases of fields. If the field itself is given, its alias is ignored. */
+/** An alias is ignored if the field itself is given. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],

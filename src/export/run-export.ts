@@ -32,7 +32,6 @@ import type { WrittenExport } from './write/write-export.ts';
 /** Size of a stored file, in bytes, at which the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
-
 const notOurs = 'the export has ended, or another worker has it';
 
 /**

@@ -18,7 +18,6 @@ export interface ExportOption<Value = unknown> {
   readonly schema: TSchema;
   /** Flag with its argument, such as `--segment <id>`. */
   readonly flag: string;
-  /** Description of the flag in the command-line help. */
   readonly description: string;
   /**
    * Returns the value to store, in a form that a later request may contain. If the value is

@@ -7,13 +7,10 @@ import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { RecordsRefused, refused } from './records.ts';
 
-/** Maximum number of records in one statement of the window. */
 const MAX_WINDOW_RECORDS = 500;
-/** Maximum size of one statement of the window. */
 const MAX_WINDOW_BYTES = 4 * MiB;
 /** Maximum number of records waiting for a statement. Further records are refused temporarily. */
 const MAX_WAITING_RECORDS = 20_000;
-/** Maximum size of the records waiting for a statement. */
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {

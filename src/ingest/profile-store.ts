@@ -56,10 +56,7 @@ export async function createNamedUsers(
   await runQuery(connection, insertNamed, [`[${[...keys].join(',')}]`]);
 }
 
-/**
- * Writes companies, all or none. Each key may occur only once. If `connection` is a client, the
- * write is part of its transaction.
- */
+/** See `writeUsers`. */
 export async function writeCompanies(
   connection: pg.Pool | pg.PoolClient,
   companies: readonly ProfileRow[],

@@ -13,10 +13,7 @@ interface SentBatch {
   readonly format: BatchFormat;
   readonly readItem: ReadItem;
   readonly idempotency?: Idempotency | null;
-  /**
-   * True to store either all items or none. Default: valid items are stored even if other items are
-   * refused.
-   */
+  /** True to store either all items or none. */
   readonly isWhole?: boolean;
 }
 

@@ -81,10 +81,7 @@ export async function keepRejects(
   });
 }
 
-/**
- * Commits the rows, rejects, tally and task of a chunk. If it is the only chunk, completes the
- * load.
- */
+/** If the chunk is the load's only one, also completes the load. */
 export async function commitChunk(
   context: LoadContext,
   source: LoadSource,

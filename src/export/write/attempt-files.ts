@@ -8,7 +8,6 @@ import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
 /** Number of bytes that a thread compresses at a time. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
-/** Maximum number of blocks in memory. */
 const MAX_GZIP_BLOCKS = 4;
 
 /** Files of one attempt. `discard` removes all of them. */
@@ -45,7 +44,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Removes all files. Failures are logged, because nothing else retries the removal. */
+  /** Failures are logged, because nothing else retries the removal. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -113,7 +112,6 @@ const deflate = promisify(deflateRaw);
 const level = 2;
 /** Initial memory for a compressed block, in bytes. It can grow. */
 const packedBytes = 64 * 1024;
-/** Size of the deflate window, in bytes. */
 const windowBytes = 32 * 1024;
 /** Gzip header: magic number, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);

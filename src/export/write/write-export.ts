@@ -57,7 +57,7 @@ export interface WrittenExport {
   readonly snapshotAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
-  /** Files of the export. The manifest is the last one. */
+  /** The manifest is the last file. */
   readonly files: readonly ExportFile[];
 }
 

@@ -169,7 +169,7 @@ export class RecordCells {
   readonly metadata = new CellList();
   /** Index of each field's cell in `own`, or -1 if the record does not have the field. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** Maximum size of all cells and names when written, in bytes. */
+  /** Maximum size when written, in bytes. */
   size = 0;
   problem: Reason | null = null;
   hasKind = false;

@@ -104,10 +104,7 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /**
-   * Returns the user of any record, even of a refused one. Returns `null` if the record has no
-   * user.
-   */
+  /** Returns the user of any record, even of a refused one. */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
@@ -156,10 +153,7 @@ export class CsvRows {
     return null;
   }
 
-  /**
-   * Reads the cells of columns that have a type. Returns the reason why a cell cannot be read, or
-   * `null`.
-   */
+  /** Returns the reason why a cell cannot be read, or `null`. */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -176,9 +170,7 @@ export class CsvRows {
     return null;
   }
 
-  /**
-   * Finds the properties in the metadata cell. If they cannot be read, sets the record's problem.
-   */
+  /** If the properties cannot be read, sets the record's problem. */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -365,7 +357,6 @@ export class CsvChunk {
     return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
-  /** Removes the apostrophes that defuse formulas, if the file has such apostrophes. */
   undoDefused(): void {
     if (this.#header.defused === true) this.cells.undoDefused();
   }

@@ -109,7 +109,7 @@ export class JsonRecords {
     return this.#rows.writeWithout(dropped, record, () => this.#write(record));
   }
 
-  /** Returns the user of any record, even a refused one. Returns `null` if it has none. */
+  /** Returns the user of any record, even of a refused one. */
   userOf(text: string): string | null {
     if (this.#reading.entity === 'companies') return null;
     const parsed = parseJsonText(text);

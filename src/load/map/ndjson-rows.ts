@@ -51,10 +51,7 @@ export class NdjsonRows {
     }
   }
 
-  /**
-   * Returns the user of any record, even of a refused one. Returns `null` if the record has no
-   * user.
-   */
+  /** Returns the user of any record, even of a refused one. */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));

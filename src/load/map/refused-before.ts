@@ -29,7 +29,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Reads a line written by `writeRefusal`. Returns `null` for any other record. */
+/** Returns `null` for a record that `writeRefusal` did not write. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

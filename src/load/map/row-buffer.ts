@@ -52,7 +52,6 @@ export class RowBuffer {
   /** Number of rows counted in the tally, which excludes additional rows. */
   counted = 0;
   removes = false;
-  /** True if a property of a row is an object or an array. */
   nested = false;
   /** True to store the first value of a repeated key instead of the last. */
   #keepsFirst = false;
@@ -247,7 +246,7 @@ export class RowBuffer {
     return this.text(this.groups());
   }
 
-  /** Returns the same rows, approximately in the order of their keys. */
+  /** Returns the rows of `finish`, approximately in the order of their keys. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
