@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pathText } from './operator-file/schema.ts';
 
-/** A field that differs. A value is `undefined` if the field is missing on that side. */
+/** A value is `undefined` if the field is missing on that side. */
 export interface FieldChange {
   /** Path of the field, such as `load.http.url`. */
   readonly field: string;

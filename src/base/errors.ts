@@ -59,7 +59,6 @@ export interface Problem {
   readonly parts?: readonly Part[];
 }
 
-/** A problem whose message may mention options. */
 export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }

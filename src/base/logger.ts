@@ -154,7 +154,6 @@ function describeError(error: Error): object {
 
 /** Maximum size of all waiting lines. Further lines are dropped. */
 const maxWaitingBytes = 1024 * 1024;
-/** Delay after a failed write. */
 const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;

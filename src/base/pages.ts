@@ -1,4 +1,3 @@
-/** Yields all pages, starting at the place `first`. */
 export async function* walkPages<Place, P extends { readonly next: Place | null }>(
   first: NoInfer<Place>,
   read: (after: Place) => Promise<P>,

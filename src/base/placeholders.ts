@@ -11,7 +11,6 @@ export class Placeholders {
     this.#wellFormed = new RegExp(`\\$\\{env:(${prefix}[A-Z0-9_]{1,100})\\}`, 'g');
   }
 
-  /** Returns the reason why a text is refused, or `null`. */
   problemOf(text: string): string | null {
     return text.replace(this.#wellFormed, '').includes('${')
       ? `may hold \${env:NAME} only, with a NAME that begins with ${this.#prefix}`

@@ -1,4 +1,3 @@
-/** Clock used by retries and polls. */
 export interface Clock {
   /** Returns the milliseconds of a clock that never runs backwards. */
   now(): number;

@@ -16,7 +16,6 @@ export type Part = string | NamedOption;
 /** Plain data, because sandboxes send sentences to another process. */
 export type Sentence = string | readonly Part[];
 
-/** How an interface names options. */
 export interface Naming {
   readonly name: (option: NamedOption) => string;
   /** Word before a recommended option, such as `with`. */

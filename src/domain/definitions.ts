@@ -37,7 +37,6 @@ export function definedByFile(key: string): InputError {
   return inputError('definition_locked', message, key);
 }
 
-/** An item in the definitions file. */
 export interface Keyed {
   readonly key: string;
 }

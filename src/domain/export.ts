@@ -212,7 +212,6 @@ export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
 
-/** Returns the labels of the formats for which `has` returns true, separated by commas. */
 function formatsThat(has: (facts: FormatFacts) => boolean): string {
   return exportFormats
     .map((format) => exportFormatFacts[format])

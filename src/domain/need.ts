@@ -39,7 +39,6 @@ export interface NeedCounts {
   readonly unaccounted?: number;
 }
 
-/** A need in which `subject` and `since` are optional. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {

@@ -51,7 +51,6 @@ export interface ReadAs {
   readonly csv: CsvReadAs | null;
   /** The sheet of a workbook that is loaded. */
   readonly sheet: string | null;
-  /** All sheets of a workbook. */
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
   /** Sentences for the user, for example about renamed columns and skipped lines. */

@@ -64,7 +64,6 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** Returns the log fields of a task. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -80,7 +79,6 @@ export interface JobIdentity {
   readonly requestId: string | null;
 }
 
-/** Returns the log fields of a job. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }

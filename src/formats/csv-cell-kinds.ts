@@ -31,8 +31,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if a cell of the first record is data of the same kind as the cells below it.
- * Returns false if a cell of the first record is a word above a column of data.
+ * Returns true if a cell of the first record is data of the same kind as the cells below it, and no
+ * cell is a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -80,8 +80,8 @@ function mayBeName(cell: string, index: number): boolean {
 }
 
 /**
- * Returns the index of the first record that consists of `width` different cells, none of which is
- * data. Returns -1 if there is no such record.
+ * Returns the index of the first record that consists of `width` different cells without data, or
+ * -1.
  */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(

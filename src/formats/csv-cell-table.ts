@@ -43,7 +43,7 @@ export class CellTable {
     return true;
   }
 
-  /** Returns true if the cell is empty. Unquoted blanks also count as empty. */
+  /** Unquoted blanks also count as empty. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -63,7 +63,7 @@ export class CellTable {
     return text.replaceAll(quote + quote, quote);
   }
 
-  /** Returns the raw bytes of a cell, including quotes, with one character per byte. */
+  /** Returns the raw cell, including quotes, with one character per byte. */
   written(cell: number, bytes: Buffer): string {
     const around = this.isQuoted(cell) ? 1 : 0;
     return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
@@ -87,7 +87,6 @@ export class CellTable {
     return odd;
   }
 
-  /** Returns true if the cell is one of the unquoted words that mean an empty cell. */
   isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
     if (nulls.length === 0 || this.isQuoted(cell)) return false;
     const start = this.starts[cell] ?? 0;

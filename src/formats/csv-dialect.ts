@@ -11,7 +11,6 @@ export interface CsvDialect {
   readonly nulls: readonly string[];
 }
 
-/** Dialect of the records, and how records that have too few cells are treated. */
 export interface CsvForm {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';

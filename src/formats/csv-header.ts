@@ -137,7 +137,6 @@ function typesOf(
   throw inputError('invalid_field', message, 'types');
 }
 
-/** Returns the type of a column, or `undefined` if the column contains text. */
 export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: string): CellType | undefined {
   return Object.hasOwn(types, column) ? types[column] : undefined;
 }

@@ -60,8 +60,8 @@ function* singleQuotes(
 }
 
 /**
- * Yields the dialect with backslash escapes. It is rejected if a backslash escapes nothing, because
- * that backslash may be part of a value.
+ * Yields the dialect with backslash escapes, which is rejected if a backslash escapes nothing. That
+ * backslash may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,
@@ -186,10 +186,7 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
   return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
 }
 
-/**
- * Returns the best cut, or `null` if there is none.
- * @throws InputError `invalid_field` if a different cut is equally likely.
- */
+/** @throws InputError `invalid_field` if a different cut is equally likely */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;
   const equal = others.find(

@@ -7,7 +7,6 @@ import { joinRows, namesOf } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
-/** Limits of the search for a header. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
 /**
@@ -28,7 +27,6 @@ export interface Place {
   /** Start of the first record after the header. */
   readonly end: number;
   readonly cells: readonly string[];
-  /** Number of header records. */
   readonly rows: number;
   /** True if a record before the header also looks like a part of the table. */
   readonly isDoubtful: boolean;
@@ -53,10 +51,6 @@ export interface Measure {
   readonly oddEscapes: number;
 }
 
-/**
- * How well a dialect splits records: whether they have the same number of cells, and which kinds of
- * cells they have.
- */
 export interface Score {
   /** The most frequent number of cells in a record. */
   readonly width: number;
@@ -98,9 +92,7 @@ class SampledRecords {
     return mayClose || end === bytes.length ? -1 : end;
   }
 
-  /**
-   * Yields the start of each record up to the end of the sample. Skips blank lines and comments.
-   */
+  /** Skips blank lines and comments. */
   *from(start: number): Generator<number> {
     let at = start;
     while (at < this.bytes.length) {
@@ -111,13 +103,12 @@ class SampledRecords {
     }
   }
 
-  /** Returns the cells of the record read last. Returns no cells if that record is malformed. */
+  /** Returns the cells of the record read last, or none if it is malformed. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
 }
 
-/** CsvSample answers questions about the first bytes of a CSV. */
 export class CsvSample {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
@@ -145,8 +136,7 @@ export class CsvSample {
   }
 
   /**
-   * Searches for `rows` consecutive records that name an id column and all columns of `map`.
-   * Returns the first match, or `null`.
+   * Returns the first `rows` consecutive records that name an id column and all columns of `map`.
    */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
@@ -194,16 +184,13 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /**
-   * Returns the cells of the record. Returns no cells if it is malformed or continues after the
-   * sample.
-   */
+  /** Returns no cells if the record is malformed or continues after the sample. */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** Returns the header that begins at the record with this `number`, counted from 1. */
+  /** `number` is counted from 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }
@@ -243,9 +230,6 @@ export class CsvSample {
     return new SampledRecords(this.#head, this.#isHeadWhole, dialect);
   }
 
-  /**
-   * Measures how the dialect splits the records from `start`, given a header of `width` columns.
-   */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const { cells, scanner } = records;
@@ -274,9 +258,6 @@ export class CsvSample {
     return { good, bad, quoted, bare, exact, lastEmpty, oddEscapes };
   }
 
-  /**
-   * Scores how well the dialect splits the first records from `start` in a file without a header.
-   */
   score(dialect: CsvDialect, start = 0): Score {
     const sampled = this.#headRecords(dialect);
     const counts = new Map<number, number>();

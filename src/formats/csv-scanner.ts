@@ -27,7 +27,7 @@ export function createCsvScanner(
   return new Scanner(marks, maxRecordBytes, cells);
 }
 
-/** Yields the cells of each record of plain CSV. Yields `null` for a malformed record. */
+/** Yields the cells of each record, or `null` for a malformed record. */
 export function* plainRecords(
   header: Pick<CsvDialect, 'delimiter'>,
   bytes: Buffer,

@@ -37,7 +37,6 @@ const maxRulerBytes = 4_096;
 
 export interface CsvHints {
   readonly source: SourceOptions;
-  /** Maps names in the header to our names. */
   readonly map: Readonly<Record<string, string>>;
 }
 
@@ -68,7 +67,6 @@ interface Candidate {
 }
 
 /**
- * Detects the dialect and the header.
  * @throws InputError `invalid_field` if several readings are equally likely. The message names the
  * option that decides between them.
  */
@@ -146,8 +144,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the dialects to try for the header. If a backslash precedes a quote in the sample, each
-   * dialect is also returned with backslash escapes.
+   * Returns the dialects to try for the header, also with backslash escapes if a backslash precedes
+   * a quote in the sample.
    */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
@@ -180,9 +178,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the reading of a header with an id column.
    * @throws InputError if most records do not fit, but a different delimiter splits nearly all of
-   * them into the same number of cells.
+   * them into the same number of cells
    */
   #withNamed(candidate: Candidate): Sniffed {
     const { dialect, place } = candidate;

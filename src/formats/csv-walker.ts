@@ -243,10 +243,7 @@ export class CsvWalker {
     this.#aheadLines = countLines(buf, start, from);
   }
 
-  /**
-   * Skips the rest of a record that is too large, up to the end of a line. See
-   * `RecordScanner.skip`.
-   */
+  /** See `RecordScanner.skip`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     this.#look(end, final, this.#isStart ? start : start - 1);
     let at = start + this.#ahead;

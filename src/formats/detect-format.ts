@@ -25,7 +25,6 @@ interface Binary {
   readonly format?: 'parquet';
 }
 
-/** Kinds of files that are not text, with their first bytes. */
 const binaries: readonly Binary[] = [
   { name: 'a ZIP archive', start: 'PK\x03\x04' },
   { name: 'an empty ZIP archive', start: 'PK\x05\x06' },
@@ -42,7 +41,6 @@ const binaries: readonly Binary[] = [
 
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 
-/** Returns true if the first bytes or the caller's format indicate a binary file. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
   const isBinaryHint = format !== undefined && binaryFormats.has(format);
@@ -94,17 +92,14 @@ export function layoutOfJson(
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/**
- * Returns a function that tests whether a key belongs to a record. This is true for our keys and
- * for keys that the map translates to ours.
- */
+/** Returns a function that accepts our keys, and keys that the map translates to ours. */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
 /**
- * Returns true for a document with a password. Such a document begins like one in an old format,
- * but contains the name of an encrypted package.
+ * Returns true for a document with a password, which begins like one in an old format but contains
+ * the name of an encrypted package.
  */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');

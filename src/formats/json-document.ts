@@ -86,7 +86,6 @@ interface OtherArray {
   isEmpty: boolean;
 }
 
-/** Finds the array of records while the document is streamed. */
 export class DocumentRecords implements JsonListener {
   /** Keys of the document's object, at most a few thousand. */
   readonly keys: string[] = [];
@@ -260,7 +259,6 @@ export class DocumentRecords implements JsonListener {
     this.#other = null;
     this.#isFirst = true;
     this.#elements = depth;
-    // Also watches the keys of this element.
     this.#walker.watchedDepth = depth + 2;
     this.#walker.copy.start();
   }

@@ -2,7 +2,6 @@ import { InputError } from '../base/errors.ts';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** How the records of NDJSON are separated. */
 export interface LineLayout {
   /** `cr`: lines end with CR only. `rs`: U+001E precedes each record, as in RFC 7464. */
   readonly ends: 'lf' | 'cr' | 'rs';

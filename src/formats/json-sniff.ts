@@ -168,7 +168,6 @@ class Head {
     return breaks;
   }
 
-  /** Returns the line without its end. */
   line(start: number): Buffer {
     const end = this.bytes.indexOf(this.#lineEnd, start);
     return this.bytes.subarray(start, end === -1 ? this.bytes.length : end);

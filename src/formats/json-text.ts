@@ -39,7 +39,7 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
-/** Returns the object. `null` if the text is not an object or is nested too deep to be loaded. */
+/** Returns `null` if the text is not an object or is nested too deep to be loaded. */
 export function parseObject(line: string): JsonObject | null {
   if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
   try {
@@ -244,8 +244,8 @@ export function isEmptyObject(value: unknown): boolean {
 const leastPropertyBytes = 6;
 
 /**
- * Returns true if an object has too many properties. Call it before walking them. An object with
- * few bytes cannot have too many, so its properties are not counted.
+ * Call it before walking the properties. An object with few bytes cannot have too many, so its
+ * properties are not counted.
  */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;

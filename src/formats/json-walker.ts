@@ -307,7 +307,6 @@ class LineCopy {
     this.#from = this.at;
   }
 
-  /** Omits the byte at this position. */
   leaveOut(position: number): void {
     if (!this.#copying) return;
     this.#flush(position);

@@ -168,7 +168,7 @@ function joined([open, close]: readonly [string, string], item: ToJson): ToJson 
   };
 }
 
-/** Returns the function that writes a leaf's values. Unknown annotations are ignored. */
+/** Unknown annotations are ignored. */
 function leafToJson(node: SchemaTree, omit: Omit): ToJson {
   const { element } = node;
   const kind = kindOf(element);
@@ -276,7 +276,6 @@ function uuidJson(bytes: Uint8Array): JsonText {
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
 
-/** Writes bytes that the schema declares as text. */
 function textJson(bytes: Uint8Array): JsonText {
   const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;

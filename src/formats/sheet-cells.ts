@@ -264,7 +264,6 @@ function unescapeText(text: string): string {
   );
 }
 
-/** Reads the shared strings of a workbook as CSV cells. */
 export class SharedTextReader implements XmlHandler {
   readonly texts = new SharedText();
   #text = '';

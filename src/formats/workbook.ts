@@ -70,7 +70,6 @@ export async function openWorkbook(
   }
 }
 
-/** Returns the kind of an office document, or `null` for any other archive. */
 export function documentKind({ members }: ZipArchive): string | null {
   const has = (pattern: RegExp) => members.some(({ name }) => pattern.test(name));
   if (has(/^\[Content_Types\]\.xml$/i)) {
@@ -208,7 +207,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns an array with the sheet. The array is empty for a chart or a dialog. */
+/** Returns an empty array for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,

@@ -142,7 +142,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** Returns the encoding. UTF-16 has a byte order mark. Text without a mark is UTF-8. */
+/** UTF-16 has a byte order mark. Text without a mark is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -61,7 +61,6 @@ export class ZipArchive {
   }
 
   /**
-   * Yields the unpacked bytes of a member.
    * @throws InputError `unsupported_format` if the member has a password, an unknown compression,
    * or bytes that contradict the directory. Errors from `guard` and from reading are also thrown.
    */

@@ -9,7 +9,6 @@ const header = (type: 'string' | 'integer', description: string, rule: object = 
   schema: { type, ...(type === 'integer' && { minimum: 0 }), ...rule },
 });
 
-/** Response headers, under the names that route schemas use. */
 export const answerHeaders = {
   'x-request-id': header(
     'string',

@@ -332,7 +332,6 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-/** Shows the document as a page at `/docs`. */
 export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
   app.register(swaggerUi, {
     routePrefix: '/docs',

@@ -38,7 +38,7 @@ declare module 'fastify' {
   }
 }
 
-/** Returns the caller's environment. The request must not use data of any other environment. */
+/** Returns the only environment whose data the request may use. */
 export function callerEnvironment(request: FastifyRequest): Environment {
   return callerOf(request).environment;
 }
@@ -56,7 +56,6 @@ export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: kindOf(caller), name: caller.keyId };
 }
 
-/** Returns the actor of a request, for reporting acts. */
 export function callerActor({ caller, ip }: FastifyRequest): Actor {
   if (caller === null) return { kind: 'anonymous', name: null, address: ip };
   const { keyId: name, session } = caller;

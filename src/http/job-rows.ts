@@ -71,7 +71,6 @@ interface ListedRows {
  */
 const piecesAtATime = 2;
 
-/** Reports that somebody downloads the rows `name` of a job. */
 export function recordRowsDownload(
   { db, acts }: ActContext,
   environmentId: number,

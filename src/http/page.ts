@@ -169,10 +169,7 @@ export function linkJobs(
   linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-/**
- * Sends a page. Items that are JSON text are sent unchanged, because parsing them could lose
- * digits.
- */
+/** Items that are JSON text are sent unchanged, because parsing them could lose digits. */
 export function sendEnvelope(
   call: PageCall,
   items: readonly (object | { readonly json: string })[],

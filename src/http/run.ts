@@ -134,7 +134,6 @@ export const runFields = {
 const run = Type.Object(runFields);
 export type Run = Static<typeof run>;
 
-/** Returns the published schema of the document. */
 export function runSchema(): object {
   return published({
     $schema: 'https://json-schema.org/draft/2020-12/schema',

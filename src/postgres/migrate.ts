@@ -50,10 +50,7 @@ function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
-/**
- * Applies missing migrations.
- * @throws Fault if an applied migration was edited, or PostgreSQL is older than 15
- */
+/** @throws Fault if an applied migration was edited, or PostgreSQL is older than 15 */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
   await requireServer(client);
   const sequence = migrations ?? (await readMigrations());

@@ -55,7 +55,6 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Returns the code and message of a final failure for the job record. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -234,7 +233,6 @@ const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [/timeout expired|timeout exceeded when trying to connect|Query read timeout/, late],
 ];
 
-/** Returns the fault that prevented the connection. `null` for other errors. */
 export function explainConnection(error: unknown): ConnectionFault | null {
   if (error instanceof AggregateError && error.errors.length > 0) return explainConnection(error.errors[0]);
   if (!(error instanceof Error)) return null;

@@ -220,7 +220,6 @@ function named({ source, request, ...rest }: HistoryRow['options']): object {
   return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };
 }
 
-/** Shortens lists in the options for display. */
 export function showOptions(options: object): Pick<JobHistory, 'options' | 'optionsCut'> {
   const shown = shorten(options) as JobHistory['options'];
   return { options: shown, optionsCut: JSON.stringify(shown) !== JSON.stringify(options) };

@@ -34,7 +34,6 @@ export async function runNextTask<C extends TaskContext>(
   if (claim !== null) await runTask(context, kindOf(kinds, claim.kind), claim, signals);
 }
 
-/** Claims the next task of these kinds. Returns `null` if no task is due. */
 export async function takeNextTask<C extends TaskContext>(
   { db }: Pick<TaskContext, 'db'>,
   kinds: readonly TaskKind<C>[],

@@ -19,7 +19,7 @@ export interface OperatorFile<S extends TSchema> {
   readonly emptyCure: string;
   /** Checks what a schema cannot express. Called even if the file violates the schema. */
   readonly check: (root: Place) => void;
-  /** Makes further checks. Called only if no problem has been found. */
+  /** Called only if no problem has been found. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 

@@ -198,7 +198,7 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** Returns the plain value. Refused values become `null`. */
+  /** Refused values become `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
     // Repeated aliases can expand a few lines to gigabytes.

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** Maximum time for a sandbox to start. */
 const SANDBOX_START_MS = 30_000;
 
 /**
@@ -108,7 +107,6 @@ export class Sandbox {
   }
 
   /**
-   * Returns the next item.
    * @throws InputError if the task refuses its input or needs too much memory or time. Also throws
    * errors of `ask`.
    */

