@@ -35,7 +35,6 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-/** Creates a folder and removes it after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
   cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));

@@ -17,7 +17,6 @@ const dumpMajor =
       );
 const embeddedMajor = 18;
 
-/** Returns the commands of a section in docs/moving.md. */
 async function commandsOf(heading: string): Promise<string> {
   const page = await readFile(resolve(import.meta.dirname, '../../docs/moving.md'), 'utf8');
   const section = page.split(`### ${heading}\n`)[1] ?? '';

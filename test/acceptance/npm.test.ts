@@ -54,7 +54,6 @@ async function makeClone(paths: readonly string[]): Promise<string> {
   return clone;
 }
 
-/** Waits until the service responds and its worker runs. */
 async function ready({ pid, output }: Npm): Promise<{ processes: Process[]; port: number }> {
   const port = await waitFor('the service to listen', () => /listens on \S+?:(\d+)/.exec(output())?.[1]);
   const processes = await waitFor('the worker', async () => {

@@ -29,7 +29,6 @@ interface Command {
   readonly statuses: readonly string[];
   /** Parts of the expected response, which is split at each …. */
   readonly answer: readonly string[];
-  /** Lines of the expected output. */
   readonly printed: readonly string[];
 }
 
@@ -151,7 +150,7 @@ export interface Reader {
  * from the page.
  */
 export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
-  // Placeholders and the values that replace them.
+  // Placeholders with their values.
   const filled = [
     ['slk_…', key],
     ['http://127.0.0.1:8080', url],

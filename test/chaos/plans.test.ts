@@ -65,7 +65,6 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
   });
 });
 
-/** Uploads the file with an option. Returns the id of the job. */
 async function send(api: Api, option: string): Promise<string> {
   const response = await api.fetch(`/v1/imports?${option}`, {
     method: 'POST',

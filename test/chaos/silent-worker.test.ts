@@ -40,7 +40,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The deletion of this user, requested below, also removes this file, which hangs.
+      // The deletion of this user, requested below, also removes this file. The removal hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {

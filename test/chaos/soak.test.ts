@@ -163,7 +163,7 @@ function faultOrder(): string[] {
   return Array.from({ length: faultCount }, (_, at) => deck[at] ?? names[next(names.length)] ?? '');
 }
 
-/** Returns the stored files that are not listed in the ledger. */
+/** Returns stored files that the ledger lacks. */
 async function strayFiles(site: Site): Promise<string[]> {
   const folder = join(site.dataDir, 'files');
   const rows = await site.sql<{ ref: string }>(

@@ -65,7 +65,6 @@ async function sendBatch(items: readonly Item[]): Promise<void> {
   expect({ status, body }).toEqual({ status: 200, body: { accepted: items.length, rejected: [] } });
 }
 
-/** Returns all rows that a run stored in an environment. */
 async function readRun(run: number, environmentId: number): Promise<object> {
   const values = [environmentId, `${run}-%`];
   return {

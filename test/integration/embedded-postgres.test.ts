@@ -37,7 +37,6 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Creates a folder and removes it after the test. */
 async function temporaryDir(parent = tmpdir()): Promise<string> {
   const path = await mkdtemp(join(parent, 'sluice-embedded-'));
   cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));

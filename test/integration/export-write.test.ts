@@ -58,7 +58,6 @@ async function exported(environmentId: number, options: ExportOptions = {}): Pro
   return texts(t.system, await exportAll(t.system, environmentId, options));
 }
 
-/** Returns a segment test that matches users with one of the plans. */
 function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
   return (user) =>
     compileSegment(

@@ -66,7 +66,7 @@ async function pauseExport(deaf: boolean, stopping = never) {
 
 const reconcile = () => reconcileJobs(withoutQueue(t.system));
 
-/** Claims the next due export. `null` if no export is due. */
+/** `null` if no export is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
@@ -79,7 +79,6 @@ async function longAgo(days = 0): Promise<void> {
   );
 }
 
-/** Returns the names of the PostgreSQL sessions that run exports. */
 async function sessions(condition = 'true'): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select application_name as name from pg_stat_activity

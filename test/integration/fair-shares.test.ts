@@ -15,7 +15,7 @@ import { queues } from '../support/servers/site.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of queued tasks of one environment that are ahead of the other environment's task. */
+/** Number of tasks that one environment has queued ahead of another environment's task. */
 const many = 1_000;
 /**
  * Maximum number of tasks of the greedy environment that may precede the other environment's task.

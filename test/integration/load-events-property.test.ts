@@ -86,7 +86,6 @@ const file: fc.Arbitrary<File> = fc
     chunkBytes,
   }));
 
-/** The oracle of profiles and the oracle of events, combined. */
 class Oracle {
   readonly profiles = new SerialOracle();
   readonly events = new EventOracle();

@@ -38,7 +38,6 @@ async function loadFile(content: string | Uint8Array, options: FileOptions = {})
   return { environmentId, jobId: manual.jobId, load, ...(await readProfiles(t.system, environmentId)) };
 }
 
-/** A record that must be refused, and the expected reject. */
 interface Bad {
   readonly raw: string | Buffer;
   readonly code: RejectCode;

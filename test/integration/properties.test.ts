@@ -33,7 +33,7 @@ async function load(
 
 type Listed = Record<string, string>;
 
-/** Returns the keys and types of all listed properties, except for automatic properties. */
+/** Excludes automatic properties. */
 async function listProperties(environmentId: number, entity: Entity = 'users'): Promise<Listed> {
   const rows = await t.system.db
     .selectFrom('properties')

@@ -33,7 +33,6 @@ async function look(settings: Readonly<Record<string, string>> = {}): Promise<Re
   return new Map(findings.map((finding) => [finding.check, finding]));
 }
 
-/** Returns the status, finding and advice of a check as one string. */
 async function summaryOf(check: string, settings: Readonly<Record<string, string>>): Promise<string> {
   const { status, found, advice } = (await look(settings)).get(check) ?? {};
   return `${status}: ${found} → ${advice}`;

@@ -40,7 +40,7 @@ afterAll(async () => {
   await t.close();
 });
 
-/** Sets an option of the database for later sessions. */
+/** The option applies to later sessions. */
 const setForAll = (name: string, value: string) =>
   connectTo(t.databaseUrl, (client) =>
     client.query(

@@ -160,7 +160,6 @@ async function readMarks(environmentId: number): Promise<unknown> {
   return rows;
 }
 
-/** Returns the keys of the rows that a step wrote. */
 function rewritten(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys({ ...before, ...after })
     .filter((key) => before[key] !== after[key])

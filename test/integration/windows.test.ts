@@ -66,7 +66,7 @@ const statements = {
 };
 const transaction = fc.record({
   kind: fc.constant('transaction' as const),
-  // Each transaction writes its keys in the same order, so none can deadlock.
+  // Each transaction writes its keys in the same order, so transactions cannot deadlock.
   work: fc
     .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,

@@ -4,7 +4,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import type { Capability } from '../../src/capability.ts';
 
-/** Files that assemble a process. Only these files may import the registry. */
+/** Files that assemble a process. Only they may import the registry. */
 const roots = new Set([
   ...[
     'src/processes/open-system.ts',
@@ -119,7 +119,6 @@ test('every folder of the core is a layer that imports only earlier layers', () 
   expect(upward).toEqual([]);
 });
 
-/** Returns whether a file belongs to the frame of the console or to one of its screens. */
 const isOfBrowser = (path: string): boolean =>
   /^src\/(console\/client|(capabilities\/)?[^/]+\/console)\//.test(path);
 const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);

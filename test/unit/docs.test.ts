@@ -53,7 +53,7 @@ test('docs/operations.md lists the alerts of examples/monitoring, whose runbooks
   );
   expect(documented.length).toBeGreaterThan(15);
   expect(documented).toEqual(rules.map((rule) => rule.alert));
-  // The reader of an alert does not have the files, so the link must be a complete URL.
+  // The reader of an alert lacks the files, so the link must be a complete URL.
   const { homepage } = JSON.parse(read('package.json')) as { readonly homepage: string };
   const base = `${homepage.replace(/#.*/, '')}/blob/main/`;
   for (const { annotations } of rules) {
@@ -97,10 +97,7 @@ function read(page: string): string {
   return readFileSync(join(root, page), 'utf8');
 }
 
-/**
- * Returns whether a path exists. If the path contains `<noun>` or `*`, only the folder before the
- * placeholder must exist.
- */
+/** If the path contains `<noun>` or `*`, only the folder before the placeholder must exist. */
 function isThere(path: string): boolean {
   const fixed = path.split(/[<*]/, 1)[0] ?? '';
   return existsSync(join(root, fixed === path ? path : dirname(`${fixed}x`)));

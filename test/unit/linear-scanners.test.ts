@@ -29,7 +29,6 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
-/** Calls a function that may refuse its input. */
 const attempt = (work: () => unknown): void => {
   try {
     work();
@@ -54,7 +53,7 @@ const index =
     });
   };
 
-/** Detects the format twice: once with a header that names an id, and once without a header. */
+/** Once with a header that names an id, and once without a header. */
 const sniff = (input: Buffer): void => {
   for (const source of [{}, { header: 'none' as const }])
     attempt(() => sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } }));

@@ -19,7 +19,7 @@ export async function until<J extends JobState, T>(
   }
 }
 
-/** Downloads a file of users. Returns their ids. */
+/** Returns the ids in a file of users. */
 export async function readIds(url: string): Promise<string[]> {
   const lines = (await (await fetch(url)).text()).trim().split('\n');
   return lines.map((line) => JSON.parse(line).user_id).sort();

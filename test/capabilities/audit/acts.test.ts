@@ -181,7 +181,7 @@ async function configurationOf(environment: string, members: object): Promise<st
   return path;
 }
 
-/** Creates an environment from a file. Returns its name. */
+/** Returns the name of an environment created from a file. */
 async function newConfiguration(): Promise<string> {
   const name = `applied-${++files}`;
   await sluice('apply', await configurationOf(name, declared), '--create');

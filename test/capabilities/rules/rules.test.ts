@@ -191,7 +191,7 @@ const isDay = (text: string) => {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
 };
 
-/** Converts a value to a type. Numbers keep all digits. */
+/** Numbers keep all digits. */
 function convert(type: string, value: Value): Value | undefined {
   const text = String(value);
   if (type === 'text') return text;

@@ -41,7 +41,7 @@ const codesOf = async (jobId: string) => (await page(jobId)).data.map((reject) =
 const userOf = (userId: string) =>
   t.system.db.selectFrom('users').select('metadata').where('user_id', '=', userId).executeTakeFirst();
 
-/** A file with every way in which a record may not fit the columns. */
+/** A file with every kind of record that does not fit the columns. */
 const messy = Buffer.concat([
   Buffer.from('user_id,name,note\n'),
   Buffer.from(',Ada,"says ""hi"", twice"\n'),

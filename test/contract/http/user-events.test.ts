@@ -9,7 +9,6 @@ type Page = Static<typeof eventPageAnswer.schema>;
 const { t, server } = await openServer();
 const other = await t.addEnvironment('other');
 
-/** Stores events in one statement. */
 async function store(
   user: string,
   events: readonly {

@@ -4,7 +4,7 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** WebSocket URL of the browser that all test files of the project share. */
+    /** WebSocket URL of the shared browser. */
     browserUrl: string;
   }
 }
@@ -22,9 +22,7 @@ const places = [
 
 export const chromiumPath: string | null = places.find((path) => existsSync(path)) ?? null;
 
-/**
- * Starts the browser that all test files of a project share. vitest calls this before the files.
- */
+/** Starts one browser for all test files of a project. vitest calls this before the files. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (chromiumPath === null) throw new Error('there is no Chromium');
   const server: BrowserServer = await chromium.launchServer({

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../../src/base/package-root.ts';
 
-/** Returns the paths of all screens declared in the source of the core and of the capabilities. */
+/** Returns the paths of all screens declared in the source. */
 export function screenPaths(): readonly string[] {
   const files = readdirSync(join(packageRoot, 'src'), { recursive: true, encoding: 'utf8' });
   return files

@@ -8,7 +8,7 @@ import { form, serve, type TestServer } from '../servers/http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from '../servers/system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 
-/** The service that a test file uses, and functions that open its pages in a real browser. */
+/** The service of a test file, and functions that open its pages in a real browser. */
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
@@ -37,8 +37,8 @@ const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
- * Opens one service for all tests of a file. Call this function once, outside of tests. A test
- * fails if its page violates the content security policy, requests another origin or throws.
+ * Opens one service for all tests of a file. Call this once, outside of tests. A test fails if its
+ * page violates the content security policy, requests another origin or throws.
  */
 export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
   let system: TestSystem | undefined;
@@ -119,8 +119,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
 }
 
 /**
- * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). This
- * makes tests of outages faster, because after an outage the page polls only every 15 s.
+ * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). After
+ * an outage, the page polls only every 15 s, so the clock makes tests of outages faster.
  */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
@@ -129,7 +129,7 @@ export async function hurryTo(page: Page, element: Locator, { isGone = false } =
   });
 }
 
-/** Adds a line to `complaints` for every forbidden action of a page. */
+/** Adds each forbidden action of a page to `complaints`. */
 function watch(page: Page, address: string, complaints: string[]): void {
   page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
   page.on('console', (message) => {
@@ -144,8 +144,8 @@ function watch(page: Page, address: string, complaints: string[]): void {
 }
 
 /**
- * Returns a function that limits the upload rate of a page to a number of bytes per second. -1
- * removes the limit.
+ * Returns a function that limits the upload rate of a page, in bytes per second. -1 removes the
+ * limit.
  */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
@@ -177,9 +177,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/**
- * Expects that axe-core finds no violation. The failure lists each violated rule and its elements.
- */
+/** Lists each rule that axe-core finds violated, with its elements. */
 export async function expectAccessible(page: Page): Promise<void> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
   const violations = (await page.evaluate(

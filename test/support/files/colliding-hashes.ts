@@ -1,6 +1,6 @@
 /**
- * Returns strings of 12 printable characters that all have the same 64-bit `hashtextextended(text,
- * 0)`. The hash has no secret seed, so an attacker can compute such strings as well.
+ * Returns strings of 12 printable characters with the same 64-bit `hashtextextended(text, 0)`. The
+ * hash has no secret seed, so an attacker can compute such strings as well.
  * src/load/map/key-table.ts explains the attack.
  */
 export function collidingTexts(count: number): string[] {

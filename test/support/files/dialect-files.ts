@@ -6,7 +6,7 @@ export interface DialectFile {
   readonly bytes: Buffer;
   /** Unencoded text of the file, for failure messages. */
   readonly text: string;
-  /** Load options that a caller who knows the dialect of the file would set. */
+  /** Load options of a caller who knows the dialect of the file. */
   readonly source: SourceOptions;
   /** The `map` option for the id column. Empty if the header already names the column `user_id`. */
   readonly map: Readonly<Record<string, string>>;
@@ -232,7 +232,7 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Blanks at the end of a line are not delimiters. In a file without a header, the number of
+    // Spaces at the end of a line are not delimiters. In a file without a header, the number of
     // columns depends on the records. In both cases, cells must not be added.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
@@ -363,7 +363,6 @@ function isValue(cell: Cell): boolean {
   return typeof cell === 'string' && cell !== '';
 }
 
-/** For each code page, a map from characters to bytes. */
 const codePages = new Map<string, ReadonlyMap<string, number>>(
   encodings
     .filter((encoding) => !encoding.startsWith('utf'))

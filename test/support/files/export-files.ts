@@ -26,7 +26,7 @@ export interface ExportOptions extends Partial<ExportRequest> {
 
 const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
 
-/** Exports all data of an environment. Default format: uncompressed NDJSON. */
+/** Default format: uncompressed NDJSON. */
 export function exportAll(
   context: ExportContext,
   environmentId: number,
@@ -71,7 +71,7 @@ export const everything: ExportRequest = {
   escapeFormulas: true,
 };
 
-/** Returns the stored bytes of each file of an export, by file name. */
+/** By file name. */
 export async function storedBytes(
   { files }: ExportContext,
   written: WrittenExport,
@@ -82,7 +82,7 @@ export async function storedBytes(
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Returns the decompressed text of each file of an export, by file name. */
+/** Decompressed, by file name. */
 export async function texts(context: ExportContext, written: WrittenExport): Promise<Record<string, string>> {
   const stored = await storedBytes(context, written);
   return Object.fromEntries(
@@ -99,7 +99,7 @@ export function records(text = ''): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Returns the content_sha256 that the manifest lists for each dataset. */
+/** As listed in the manifest for each dataset. */
 export async function contentHashes(
   context: ExportContext,
   written: WrittenExport,

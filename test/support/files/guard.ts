@@ -16,7 +16,6 @@ export function usersOf(rows: number, { refused = 0, columns = ['plan'] }: Shape
   return `${['user_id', ...columns].join()}\n${lines.map((cells) => `${cells.join()}\n`).join('')}`;
 }
 
-/** Waits until an environment has a held load, and returns this load. */
 export function heldLoad({ system }: TestSystem, environmentId: number): Promise<Load> {
   return waitFor('a load to be held', async () => {
     const row = await system.db

@@ -28,7 +28,7 @@ export interface FileOptions extends Partial<LoadOptions> {
   readonly chunkBytes?: number;
   /** File name. Default: users.csv, or users.ndjson if the content starts with `{`. */
   readonly filename?: string;
-  /** Format of the file. Default: the detected format. */
+  /** Default: the detected format. */
   readonly format?: StoredFormat;
   readonly idempotencyKey?: string;
 }
@@ -91,7 +91,7 @@ export async function runJob(context: LoadContext, environmentId: number, jobId:
   return load;
 }
 
-/** A load whose steps are run only by the test, in any order. */
+/** A load whose steps only the test runs, in any order. */
 export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
@@ -186,7 +186,7 @@ export async function runAtOnce(load: ManualLoad, order: readonly number[], atOn
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Returns a context that never notifies the queue, because the test runs the steps itself. */
+/** The context never notifies the queue, because the test runs the steps itself. */
 export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }
@@ -219,7 +219,6 @@ export async function expireLeases({ db }: Pick<LoadContext, 'db'>, subjectId?: 
     where lease_until is not null and subject_id = coalesce(${subjectId ?? null}, subject_id)`.execute(db);
 }
 
-/** Waits until workers have ended a load. Returns the load. */
 export function endedLoad(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   return waitFor(
     `job ${jobId} to end`,

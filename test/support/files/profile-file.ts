@@ -10,7 +10,7 @@ export const properties = ['plan', 'country', 'score', 'note'] as const;
 const header = `user_id,company_id,${properties.join(',')}\n`;
 
 /**
- * A CSV of users that is the same in each run, and the result of loading its records one by one.
+ * A CSV of users that is the same in each run, with the result of loading its records one by one.
  */
 export interface ProfileFile {
   readonly bytes: Buffer;
@@ -98,7 +98,6 @@ export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, 
   return table;
 }
 
-/** Returns the key of a row that does not repeat an earlier key. */
 function keyAt(row: number): string {
   return `u${String(row).padStart(7, '0')}`;
 }
@@ -121,10 +120,7 @@ function scramble(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/**
- * Returns one line per profile, sorted by key. `exactness.ts` renders the table of the database in
- * the same way.
- */
+/** Returns one line per profile, sorted by key, as `exactness.ts` renders the database. */
 export function renderTable(table: ReadonlyMap<string, Profile>): string[] {
   return [...table.keys()].sort().map((key) => [key, ...(table.get(key) ?? [])].join('|'));
 }

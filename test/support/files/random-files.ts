@@ -17,7 +17,7 @@ export interface RandomFile {
   readonly source?: SourceOptions;
 }
 
-/** Only a few keys, names and values are used, so that they often collide. */
+/** Only a few keys, names and values, so that they often collide. */
 const key = fc.constantFrom('k0', 'k1', 'k2', 'k3', 'a\tb\\N', 'é "x"');
 const companyKey = fc.constantFrom('c0', 'c1', 'c2');
 const value: fc.Arbitrary<Json> = fc.constantFrom<Json>(

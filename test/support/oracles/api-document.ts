@@ -37,7 +37,7 @@ export class DescribedApi {
     return answer && { answer, place: ['components', 'responses', name] };
   }
 
-  /** Validates a value against the schema at `place` in the document. Returns the problems. */
+  /** Returns the problems of a value, validated against the schema at `place`. */
   problems(place: readonly string[], value: unknown): string[] {
     const pointer = `api#/${place.map(escapeToken).join('/')}`;
     const validate = this.#compiled.get(pointer) ?? this.#ajv.compile({ $ref: pointer });

@@ -140,7 +140,6 @@ interface Refused {
   readonly column: string | null;
 }
 
-/** Returns the messages of refusals and of refused records. */
 function messagesOf(body: unknown): Problem[] {
   const { errors = [], data = [] } = (body ?? {}) as Messages;
   const records = Array.isArray(data) ? data : [];
@@ -151,8 +150,8 @@ function messagesOf(body: unknown): Problem[] {
 }
 
 /**
- * Checks that each message starts with a capital letter or the name of a field, and that it does
- * not end with a full stop.
+ * Checks that each message starts with a capital letter or the name of a field, without a full stop
+ * at the end.
  */
 function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   return messagesOf(body)

@@ -23,7 +23,7 @@ export class EventOracle {
   /** Events without an id, grouped by content. `count` is the number of equal events. */
   readonly #contents = new Map<string, { readonly record: EventRecord; count: number }>();
 
-  /** Adds the events of a file. Returns their expected counts. */
+  /** Returns the expected counts. */
   load(records: readonly EventRecord[]): Partial<Record<CountedKind, Partial<Outcomes>>> {
     const counts: Counts = {
       track: { inserted: 0, unchanged: 0, superseded: 0 },
@@ -57,9 +57,7 @@ export class EventOracle {
     return 'inserted';
   }
 
-  /**
-   * Returns all events as sorted strings. The string of an event without a time contains no time.
-   */
+  /** Returns all events as sorted strings, without the time if an event has none. */
   texts(): string[] {
     const named = [...this.#named.values()];
     const contents = [...this.#contents.values()].flatMap(({ record, count }) =>

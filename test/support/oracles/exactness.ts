@@ -34,7 +34,6 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
 
 /**
  * Waits until a load has ended, with any status, even if the database is temporarily unavailable.
- * Returns the load.
  */
 export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
@@ -59,7 +58,7 @@ async function openTasks(sql: Sql, jobId: string): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** Waits until this share (0 to 1) of a load's chunks is done. Returns the load. */
+/** Waits until this share (0 to 1) of a load's chunks is done. */
 export function progressed(sql: Sql, jobId: string, share: number): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
   return waitFor(
@@ -114,7 +113,7 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .map((name) => `coalesce(metadata ->> '${name}', '')`)
   .join(', ')})`;
 
-/** Returns a digest of all stored users. Equal tables have equal digests. */
+/** Equal tables have equal digests. */
 async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
   const [row] = await sql<{ digest: string | null; rows: number; strange: number }>(

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
  */
 export interface Scanner {
   readonly name: string;
-  /** Returns an input of about this many bytes. */
+  /** Returns an input of about `bytes` bytes. */
   readonly generate: (bytes: number) => Buffer;
   readonly run: (input: Buffer) => unknown;
 }

@@ -39,7 +39,6 @@ export async function readPlannedRows(context: LoadContext, jobId: string): Prom
   });
 }
 
-/** Returns the rows that a plan must have, given the profiles before and after the load. */
 export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
   return [...entities]
     .sort()

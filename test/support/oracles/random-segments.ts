@@ -56,7 +56,7 @@ function listed(texts: string): string[] {
   return texts.split('|');
 }
 
-/** Returns strings with one character removed, added or replaced. */
+/** Removes, adds or replaces one character. */
 const typo = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(
@@ -89,7 +89,6 @@ const name = fc.oneof(
   { weight: 1, arbitrary: anyText.filter((any) => any !== '') },
 );
 
-/** Stored values, as JSON. */
 const storedValue = fc.oneof(
   { weight: 6, arbitrary: text.map((value) => JSON.stringify(value)) },
   { weight: 3, arbitrary: fc.constantFrom(...numerals) },
@@ -167,7 +166,6 @@ const date = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...dates) }, insta
 const days = fc.constantFrom(1, 1, 7, 30, 36_500);
 const ordered = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'];
 
-/** Pairs of an operator and its value. */
 const instantTest = fc.oneof(
   fc.tuple(fc.constant('exists'), fc.boolean()),
   fc.tuple(fc.constantFrom(...ordered), date),

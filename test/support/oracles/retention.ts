@@ -71,7 +71,7 @@ export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   return { events: await readKeys('events'), ids: await readKeys('event_ids') };
 }
 
-/** Returns the names of all tables that contain events, including detached partitions. */
+/** Includes detached partitions. */
 export async function eventTables({ system }: Pick<TestSystem, 'system'>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name

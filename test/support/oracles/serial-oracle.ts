@@ -23,7 +23,7 @@ export interface CompanyRecord {
   readonly properties: Properties;
 }
 
-/** A record of a file, as the oracle applies it. `rejected`: the record is refused. */
+/** A record as the oracle applies it. `rejected`: the record is refused. */
 export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {
@@ -52,7 +52,7 @@ type Table = Map<string, Profile>;
 export class SerialOracle {
   readonly #tables: Readonly<Record<Entity, Table>> = { users: new Map(), companies: new Map() };
 
-  /** Applies the records of a file. Returns their expected counts. */
+  /** Returns the expected counts. */
   load(records: readonly OracleRecord[]): ExpectedTally {
     const before = this.profiles();
     for (const record of records) if (record !== 'rejected') this.#apply(record);

@@ -45,7 +45,7 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
-/** Polls an export from now on. Does not check earlier responses. */
+/** Does not check responses before this call. */
 export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
   let isStopped = false;
   let last: ShownExport | null = null;
@@ -84,7 +84,7 @@ export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 's
   };
 }
 
-/** Returns an export. `null` if the response is 503 because the database is unavailable. */
+/** `null` if the response is 503 because the database is unavailable. */
 async function look(api: Api, jobId: string): Promise<ShownExport | null> {
   const response = await api.fetch(`/api/v1/analytics/exports/jobs/${jobId}`);
   const text = await response.text();
@@ -106,10 +106,7 @@ function expectNoWayBack(before: string, now: string): void {
     expect(inOrder.indexOf(now)).toBeGreaterThanOrEqual(inOrder.indexOf(before));
 }
 
-/**
- * Downloads every linked file. Expects that its bytes match the manifest. Returns the number of
- * rows.
- */
+/** Expects that the bytes of every linked file match the manifest. Returns the number of rows. */
 export async function download(api: Api, shown: ShownExport): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-download-'));
   try {
@@ -132,14 +129,11 @@ export async function download(api: Api, shown: ShownExport): Promise<number> {
   }
 }
 
-/** Returns the links of the data files and of the manifest. */
 export function linksOf({ presigned_urls: files, manifest }: ShownExport): ShownExport['presigned_urls'] {
   return manifest === null ? files : [...files, manifest];
 }
 
-/**
- * Returns the paths of all files (including unfinished ones) and folders below `exports/<job id>`.
- */
+/** Returns all files (including unfinished ones) and folders below `exports/<job id>`. */
 export async function storedFor(site: Site, jobId: string): Promise<string[]> {
   const folder = join(site.dataDir, 'files', 'exports', jobId);
   const names = await readdir(folder, { recursive: true }).catch(() => []);

@@ -2,7 +2,6 @@ import { type Logger, pino } from 'pino';
 
 export interface CollectedLog {
   readonly log: Logger;
-  /** The logged lines, parsed from JSON. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
 }
 

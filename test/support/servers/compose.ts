@@ -4,7 +4,6 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 
-/** Root folder of the repository, with docker-compose.yml and the Dockerfile. */
 export const repository = resolve(import.meta.dirname, '../../..');
 
 /**
@@ -65,7 +64,7 @@ export async function exampleVariables(): Promise<Record<string, string>> {
 }
 
 /**
- * Runs the script that creates the users' secrets, in `folder`. Returns the subfolder, which
+ * Runs, in `folder`, the script with which users create secrets. Returns the subfolder that
  * containers mount as /run/secrets.
  */
 export async function makeSecrets(folder: string): Promise<string> {
@@ -73,7 +72,7 @@ export async function makeSecrets(folder: string): Promise<string> {
   return join(folder, 'secrets');
 }
 
-/** Returns the variables of a container, with /run/secrets replaced by the folder `secrets`. */
+/** Replaces /run/secrets with the folder `secrets`. */
 export function withSecrets(environment: Service['environment'], secrets: string): Record<string, string> {
   const entries = Object.entries(environment ?? {});
   return Object.fromEntries(entries.map(([name, value]) => [name, value.replace('/run/secrets', secrets)]));

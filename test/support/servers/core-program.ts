@@ -12,7 +12,6 @@ import { coreProgram } from './program.ts';
 
 const contents = 'export const capabilities = [];';
 
-/** A Vite plugin that empties the registry of capabilities. */
 export const emptyRegistry = {
   name: 'empty-registry',
   load: (id: string) => (id.endsWith('/src/registry.ts') ? contents : null),

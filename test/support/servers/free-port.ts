@@ -8,7 +8,6 @@ import { createServer } from 'node:net';
 const first = 12_000;
 const last = 30_000;
 
-/** Returns a free port for a program that the test starts next. */
 export async function freePort(): Promise<number> {
   const port = first + Math.floor(Math.random() * (last - first));
   const server = createServer().listen(port, '127.0.0.1');

@@ -21,7 +21,6 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   }
 }
 
-/** Returns the process ids of the postmaster and its children. */
 async function processesOf(url: string): Promise<number[]> {
   return connectTo(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');

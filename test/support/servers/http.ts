@@ -7,8 +7,7 @@ import { waitFor } from '../wait-for.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 
 /**
- * The HTTP server of a test system, and functions that call it. The functions check each response
- * against the OpenAPI document.
+ * The HTTP server of a test system. Its functions check each response against the OpenAPI document.
  */
 export interface TestServer extends HttpServer {
   /**
@@ -16,11 +15,10 @@ export interface TestServer extends HttpServer {
    * null` sends no key.
    */
   fetch(path: string, options?: FetchOptions): Promise<Response>;
-  /** Calls `fetch` and parses the body of the response as JSON. */
   json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
   /** Uploads a file that must be accepted, and waits until its load has ended. Returns the job. */
   load(body: FileBody | null, options?: LoadRequest): Promise<JobDetail>;
-  /** Waits until a load has ended. Returns its job. */
+  /** Waits until a load has ended. */
   ended(jobId: string, key?: string): Promise<JobDetail>;
   /** Opens a connection over which a test can send arbitrary bytes. */
   connect(): Promise<RawConnection>;
@@ -57,7 +55,7 @@ export interface ErrorBody {
   }[];
 }
 
-/** Returns the status of a refused request, and the error codes of its response. */
+/** Returns the status and the error codes of a refused request. */
 export async function refusalOf(
   server: TestServer,
   path: string,
@@ -68,8 +66,8 @@ export async function refusalOf(
 }
 
 /**
- * Signs an administrator in to the console. Returns the options for later requests. `adminKey` is
- * the `ADMIN_KEY` of the system.
+ * Signs an administrator in to the console with the `ADMIN_KEY` of the system. Returns the options
+ * for later requests.
  */
 export async function signIn(server: TestServer, adminKey: string) {
   const origin = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
@@ -80,7 +78,7 @@ export async function signIn(server: TestServer, adminKey: string) {
 }
 
 /**
- * Returns the items of all pages of a list, in order. `page` fetches the page at a cursor.
+ * Returns the items of all pages of a list, in order. `page` fetches the page at a cursor, and
  * `between` is called after each page.
  */
 export async function walkPages<T>(
@@ -101,7 +99,7 @@ export async function walkPages<T>(
   return items;
 }
 
-/** Starts the HTTP server of a system. The server runs until `stop` is called. */
+/** The server runs until `stop` is called. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
   const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {
@@ -150,8 +148,8 @@ export async function serve(system: TestSystem): Promise<TestServer> {
 }
 
 /**
- * Opens a system and a server, and closes both at the end of the test file. Call this function
- * once, at the top of the file.
+ * Opens a system and a server, and closes both after the test file. Call this once, at the top of
+ * the file.
  */
 export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
   const t = await systemOfFile(options);
@@ -161,8 +159,8 @@ export async function openServer(options: Parameters<typeof openTestSystem>[0] =
 }
 
 /**
- * Returns functions that open a system and a server for a single test. Call `serversPerTest` once,
- * outside of tests.
+ * Returns functions that open a system and a server for a single test. Call this once, outside of
+ * tests.
  */
 export function serversPerTest() {
   const cleanups: (() => unknown)[] = [];
@@ -203,10 +201,9 @@ export function form(
   return data;
 }
 
-/** A TCP connection that stores all received bytes. */
 export class RawConnection {
   readonly socket: Socket;
-  /** All received bytes, decoded as latin1. */
+  /** Decoded as latin1. */
   received = '';
   ended = false;
   error: Error | null = null;
@@ -233,7 +230,7 @@ export class RawConnection {
     return connection;
   }
 
-  /** Sends the lines and then an empty line. Each line ends with CR LF. */
+  /** Sends the lines, each with CR LF, and then an empty line. */
   head(...lines: readonly string[]): void {
     this.socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   }
@@ -261,7 +258,7 @@ export class RawConnection {
     await waitFor('the end of the connection', () => this.ended);
   }
 
-  /** Resets the connection without closing it properly, as if the client had crashed. */
+  /** Resets the connection, as if the client had crashed. */
   reset(): void {
     this.socket.resetAndDestroy();
   }

@@ -8,7 +8,7 @@ import { only, readDockerfile, repository } from './compose.ts';
 export interface Image {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and first arguments. The command of a service is appended to these arguments. */
+  /** Program and first arguments, to which the command of a service is appended. */
   readonly entrypoint: readonly string[];
   readonly healthcheck: readonly string[];
   /**

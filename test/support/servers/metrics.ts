@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { TestServer } from './http.ts';
 
-/** Parses a page in the Prometheus text format. Returns each value by its name and labels. */
+/** Returns the values of a page in the Prometheus text format, by name and labels. */
 export function readSamples(page: string): ReadonlyMap<string, number> {
   const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -12,7 +12,7 @@ export function readSamples(page: string): ReadonlyMap<string, number> {
   );
 }
 
-/** Fetches the metrics of a server. Returns the page and its values. */
+/** Returns the metrics page of a server and its values. */
 export async function scrape(server: TestServer) {
   const response = await server.fetch('/metrics', { key: null });
   expect([response.status, response.headers.get('content-type')]).toEqual([

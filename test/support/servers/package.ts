@@ -21,7 +21,7 @@ const needed = [
 
 export interface Packed {
   readonly tarball: string;
-  /** Content of package.json before and after packing. */
+  /** Before and after packing. */
   readonly manifests: readonly [string, string];
 }
 

@@ -13,7 +13,6 @@ const poolModes = ['session', 'transaction', 'statement'] as const;
 export type PoolMode = (typeof poolModes)[number];
 
 export interface PgBouncer {
-  /** URL of the database through PgBouncer. */
   readonly url: string;
   stop(): Promise<void>;
 }

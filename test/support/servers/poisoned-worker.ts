@@ -1,6 +1,6 @@
 /**
  * `sluice work` whose file store can hang. A task for an environment named `poisoned-…` blocks the
- * event loop forever. The worker ends itself after its event loop has been blocked for 1.5 seconds.
+ * event loop forever. After 1.5 seconds, the worker ends itself.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';

@@ -3,7 +3,6 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** A proxy between the service and PostgreSQL that can drop responses. */
 export interface PostgresProxy {
-  /** URL of the database through the proxy. */
   readonly url: string;
   /** From now on, passes requests but drops all responses. */
   mute(): void;

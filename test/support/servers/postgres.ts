@@ -5,7 +5,6 @@ export interface TestDatabase {
   readonly url: string;
   /** Runs `alter database … with <option>`, for example to refuse new connections. */
   alter(option: string): Promise<void>;
-  /** Ends all sessions and removes the database. */
   drop(): Promise<void>;
 }
 
@@ -19,7 +18,7 @@ export function createTestDatabase(): Promise<TestDatabase> {
   return createFrom(inject('postgresTemplate'));
 }
 
-/** Creates an empty database, as it is before the first start of the service. */
+/** Creates an empty database, as before the first start of the service. */
 export function createEmptyDatabase(): Promise<TestDatabase> {
   return createFrom('template0');
 }

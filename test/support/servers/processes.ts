@@ -5,7 +5,7 @@ import { cleanUpAfter } from '../cleanups.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 import { program } from './program.ts';
 
-/** Maximum number of bytes of a process's output that are kept for failure messages. */
+/** Maximum bytes of a process's output that are kept for failure messages. */
 const keptOutput = 64 * 1024;
 
 /** A `sluice` process of the program built by `npm run build`. It is killed after the test file. */
@@ -46,13 +46,12 @@ export class SluiceProcess {
     if (this.ending === null) this.child.kill(signal);
   }
 
-  /** Sends a signal and waits until the process has exited. */
   async kill(signal: NodeJS.Signals): Promise<void> {
     this.signal(signal);
     await this.exited;
   }
 
-  /** Sends SIGKILL to the process group, which includes all forks of the process. */
+  /** The process group includes all forks of the process. */
   async killGroup(): Promise<void> {
     if (this.ending === null) process.kill(-this.pid, 'SIGKILL');
     await this.exited;
@@ -93,7 +92,6 @@ export function startSluice(
   return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
 }
 
-/** Returns the peak memory of a process in bytes. */
 export function peakBytes(pid: number): number {
   const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) * 1024;

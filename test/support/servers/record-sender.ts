@@ -15,7 +15,7 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Milliseconds that a connection waits after a refusal, as real clients do. */
+/** Pause of a connection after a refusal. Real clients also pause. */
 const restMs = 50;
 
 const requests: Readonly<Record<Kind, (id: string) => { path: string; body: object }>> = {
@@ -115,7 +115,7 @@ export function kindOf(id: string): Kind {
   return id.split('-', 1)[0] as Kind;
 }
 
-/** Sends the record with this id. Rejects if the connection is lost. */
+/** Rejects if the connection is lost. */
 function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
   const { path, body } = requests[kindOf(id)](id);
   const headers = {
@@ -125,7 +125,7 @@ function postRecord(url: string, key: string, id: string, agent?: Agent): Promis
   return post(new URL(path, url), headers, body, agent);
 }
 
-/** Sends any record. Rejects if the connection is lost. */
+/** Rejects if the connection is lost. */
 export function post(
   url: URL,
   headers: Readonly<Record<string, string>>,

@@ -42,17 +42,15 @@ export interface StoredEvent {
   readonly partition: string;
 }
 
-/** The `error_code` and the `details` of a problem. */
 export type ProblemText = readonly [code: string, details: string];
 
 interface HeldLock {
   /** Runs another statement in the same transaction. */
   also(statement: string): Promise<void>;
-  /** Commits the transaction. */
   release(): Promise<void>;
 }
 
-/** A server, functions that send single records to it, and functions that read the tables. */
+/** A server, with functions that send single records to it and read the tables. */
 export interface RecordSite {
   readonly t: TestSystem;
   readonly server: TestServer;
@@ -62,18 +60,18 @@ export interface RecordSite {
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
   /** Posts a record. Expects status 400 with exactly these problems, and unchanged tables. */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
-  /** Returns the text of a whole HTTP request, to send over a raw connection. */
+  /** Returns a whole HTTP request, to send over a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;
   /**
-   * Sends several requests over one connection in a single write. Returns their statuses in order.
+   * Sends several requests in a single write over one connection. Returns their statuses in order.
    */
   pipeline(requests: readonly (readonly [path: string, record: unknown, ...unknown[]])[]): Promise<number[]>;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   user(userId: string, environmentId?: number): Promise<StoredProfile | null>;
   company(companyId: string, environmentId?: number): Promise<StoredProfile | null>;
-  /** Returns the events of a user, sorted by time. */
+  /** Sorted by time. */
   events(userId: string, environmentId?: number): Promise<StoredEvent[]>;
-  /** Returns how many rows the tables of single records contain, over all environments. */
+  /** Counts the rows of all environments. */
   countRows(): Promise<Readonly<Record<'users' | 'companies' | 'events', number>>>;
   /**
    * Runs a statement in a transaction on a separate connection. Keeps the transaction open until
@@ -229,7 +227,7 @@ function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 
-/** Returns an error record with these problems in order. Each problem has all four fields. */
+/** Each problem has all four fields. */
 export function errorsOf(
   phrase: string,
   ...problems: readonly (readonly [code: string, details: string])[]

@@ -14,7 +14,7 @@ interface RedisFleet {
   readonly url: string;
   /** Returns a connection to the node at a port. It is closed when the fleet stops. */
   look(port: number): Redis;
-  /** Sends SIGKILL to the node at a port. */
+  /** Sends SIGKILL. */
   kill(port: number): Promise<void>;
   readonly ports: readonly number[];
   stop(): Promise<void>;

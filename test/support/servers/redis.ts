@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { waitFor } from '../wait-for.ts';
 import { freePort } from './free-port.ts';
 
-/** Whether redis-server is installed. If it is not, tests that need it are skipped. */
+/** If redis-server is not installed, tests that need it are skipped. */
 export const redisAvailable = spawnSync('redis-server', ['--version']).status === 0;
 
 export interface TestRedis {

@@ -12,20 +12,19 @@ export interface TestS3 {
   /** Value of STORAGE_URL. */
   readonly url: string;
   readonly endpoint: string;
-  /** Folder that contains the stored objects. */
   readonly folder: string;
   /** STORAGE_URL and the AWS variables that it requires. */
   readonly variables: Readonly<Record<string, string>>;
   /** Stores an object that was last changed at `at` (to the second). */
   put(key: string, content: string | Uint8Array, at: string): Promise<void>;
   objects(): Promise<string[]>;
-  /** Returns the keys of all unfinished uploads. */
+  /** Keys of all unfinished uploads. */
   uploads(): Promise<string[]>;
   /** All requests in order, such as `PUT /bucket/key?partNumber=1&…`. */
   readonly requests: readonly string[];
   /** Makes the next matching request fail. */
   breakNext(matches: RegExp, how: Breakage): void;
-  /** Cancels all failures that `breakNext` has set up. */
+  /** Cancels all failures set up by `breakNext`. */
   mend(): void;
   stop(): Promise<void>;
 }
@@ -67,7 +66,7 @@ interface Context {
 
 type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
 
-/** Starts a server that runs until `stop` is called. */
+/** The server runs until `stop` is called. */
 export async function startS3(): Promise<TestS3> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
   await mkdir(join(folder, bucket));
@@ -120,7 +119,6 @@ export async function startS3(): Promise<TestS3> {
   };
 }
 
-/** Returns an endpoint at which no server listens. */
 export async function deadEndpoint(): Promise<string> {
   const s3 = await startS3();
   await s3.stop();

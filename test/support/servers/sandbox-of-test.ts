@@ -10,7 +10,6 @@ import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 
 export const tasks = {
-  /** Yields the numbers from 1 to its input. */
   async *count(to) {
     for (let number = 1; number <= to; number++) yield number;
   },
@@ -20,7 +19,6 @@ export const tasks = {
       variables: Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
     };
   },
-  /** Calls `ask` twice for each item that it yields. */
   async *ask(times, ask) {
     for (let number = 0; number < times; number++) {
       const answers = await Promise.all([ask(`a${number}`), ask(`b${number}`)]);

@@ -53,7 +53,7 @@ export interface Site {
   readonly databaseUrl: string;
   /** DATA_DIR of the site, unless the settings name another folder. */
   readonly dataDir: string;
-  /** Creates another environment. Returns its id and a key. */
+  /** Returns the environment's id and a key. */
   addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
   readonly sql: Sql;
   /** `null` unless the queue is Redis. */
@@ -79,14 +79,14 @@ export interface Site {
   close(): Promise<void>;
 }
 
-/** Runs a statement and returns its rows. Values of type int8 are converted to numbers. */
+/** Values of type int8 are converted to numbers. */
 export type Sql = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 export interface Api {
   readonly process: SluiceProcess;
   readonly url: string;
   fetch(path: string, options?: RequestInit): Promise<Response>;
-  /** Posts a file to /v1/imports. Returns the id of the job. */
+  /** Returns the job's id. */
   upload(csv: Buffer): Promise<string>;
   post(path: string): Promise<number>;
 }
@@ -119,7 +119,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Opens a site and runs the test on it. Removes the site even if the test fails. */
+/** Removes the site even if the test fails. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {

@@ -28,7 +28,6 @@ const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', '
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
 interface SystemPostgres {
-  /** URL of the form postgres://…/postgres. */
   readonly url: string;
   urlOf(database: string): string;
   /** Returns a path to which the tools may write. */

@@ -20,9 +20,7 @@ export function isInstalled(program: keyof typeof packages): boolean {
   return false;
 }
 
-/**
- * Returns environment variables whose PATH includes the system folders, where nginx is installed.
- */
+/** PATH includes the system folders, where nginx is installed. */
 export function withSystemFolders(): Record<string, string> {
   return { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, HOME: process.env['HOME'] ?? '/' };
 }

@@ -31,7 +31,6 @@ export interface TestSystemOptions {
    * `s3`, the service signs links only if a setting enables signing.
    */
   readonly storage?: 'folder' | 's3';
-  /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly worker?: boolean;
   readonly log?: Logger;
@@ -57,7 +56,6 @@ export interface TestSystem extends Tenant {
   addEnvironment(name: string): Promise<Tenant>;
   /** Returns the files below DATA_DIR/files or in the bucket, including unfinished ones. */
   storedFiles(): Promise<string[]>;
-  /** Waits until a load has ended, and returns it. */
   ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
   /** Stops the workers, closes all connections, and removes all data. */
   close(): Promise<void>;
@@ -65,20 +63,17 @@ export interface TestSystem extends Tenant {
 
 export interface Tenant {
   readonly environment: Environment;
-  /** An API key with every scope. */
   readonly key: string;
 }
 
-/**
- * Opens a system and closes it at the end of the test file. Call this once, at the top of the file.
- */
+/** Opens a system and closes it after the test file. Call this once, at the top of the file. */
 export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
   const t = await openTestSystem(options);
   afterAll(() => t.close());
   return t;
 }
 
-/** Opens a system, which the caller closes in `afterAll` or `afterEach`. */
+/** The caller closes the system in `afterAll` or `afterEach`. */
 export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
   const database = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));

@@ -15,12 +15,12 @@ import {
 import { claimTask } from '../../../src/tasks/store.ts';
 import type { TaskContext, TaskKind } from '../../../src/tasks/task-kind.ts';
 
-/** Claims the next task of a kind, but does not run it. Returns `null` if no task is due. */
+/** Claims the next task but does not run it. Returns `null` if no task is due. */
 export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): Promise<TaskClaim | null> {
   return takeNextTask(context, [kind], new Turns());
 }
 
-/** Runs the due tasks of these kinds one after another. Returns the number of tasks run. */
+/** Runs due tasks one after another. Returns the number of tasks run. */
 export async function runDueTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -54,7 +54,7 @@ export function reconcileJobs(system: System): Promise<void> {
   return reconcileTasks(system, openJobs(system).kinds);
 }
 
-/** Claims the task of a subject. Returns `null` if a worker already holds it. */
+/** Returns `null` if a worker already holds the task. */
 export async function claimTaskOf(
   db: Database,
   kind: TaskKindName,

@@ -14,7 +14,6 @@ const guardOf = (rows: readonly profiles.ProfileRow[]): Guard => ({
   compose: (query) => query,
 });
 
-/** Writes companies as single records. */
 export function writeCompanies(
   connection: pg.Pool | pg.PoolClient,
   companies: readonly profiles.ProfileRow[],
@@ -22,7 +21,6 @@ export function writeCompanies(
   return profiles.writeCompanies(connection, companies, guardOf(companies));
 }
 
-/** Writes users and their companies as single records. */
 export function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly profiles.UserRow[],
@@ -31,7 +29,7 @@ export function writeUsers(
   return profiles.writeUsers(connection, users, companies, guardOf(users));
 }
 
-/** Sends a single record. `key` is its Idempotency-Key, or `null`. */
+/** `key` is the Idempotency-Key of the record, or `null`. */
 export function sendRecord(
   ingest: Ingest,
   { entity, record }: ItemRecord,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createClient, postPipelined } from '../../../examples/demo/client.ts';
 
-/** Starts a server that answers every third request with status 503. */
+/** The server answers every third request with status 503. */
 async function startBusyServer(answer: (body: string) => string) {
   const accepted: string[] = [];
   let requests = 0;

@@ -4,8 +4,8 @@ import type { SourceOptions } from '../../../src/domain/source.ts';
 import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
 
 /**
- * Detects the dialect. The `rest` of the result is the text from the header on, or from the first
- * record on if there is no header.
+ * Detects the dialect. `rest` is the text from the header on, or from the first record on if there
+ * is no header.
  */
 function sniff(text: string, hints: Partial<CsvHints> = {}) {
   const bytes = Buffer.from(text);

@@ -16,9 +16,7 @@ export interface FedRecord {
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
-  /**
-   * Where to continue searching for the end of an oversized record. -1 if no record is oversized.
-   */
+  /** Where to continue searching for the end of an oversized record. -1 if there is none. */
   let from = -1;
   /** Number of the first record that may be inside a cell. -1 if there is none. */
   let open = -1;

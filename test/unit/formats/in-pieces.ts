@@ -20,10 +20,7 @@ export function wholeFile(bytes: Buffer): WholeFile {
   return { bytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
 }
 
-/**
- * Returns the message of the error that refuses a file, or `taken` if the file is accepted. Throws
- * any other error.
- */
+/** Returns the message of the refusal of a file, or `taken`. Throws any other error. */
 export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading;

@@ -14,7 +14,7 @@ export function copiedFields(text: Buffer): (string | null)[][] {
   return lines.map((line) => line.split('\t').map(readField));
 }
 
-/** Parses rows in COPY's text format. Throws if a line does not have six fields. */
+/** Throws if a line does not have six fields. */
 export function readCopyText(text: Buffer): CopiedRow[] {
   return copiedFields(text).map((fields) => {
     const [key, properties, company, _digest, removes, isCounted, ...surplus] = fields;
@@ -33,7 +33,7 @@ export function readCopyText(text: Buffer): CopiedRow[] {
   });
 }
 
-/** Decodes a field. `\N` is null, and a backslash starts an escape. */
+/** `\N` is null, and a backslash starts an escape. */
 function readField(field: string): string | null {
   if (field === '\\N') return null;
   return field.replace(/\\(.)/gs, (_, escaped: string) => escapes[escaped] ?? escaped);

@@ -59,8 +59,8 @@ const member = fc.oneof(
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ');
 
 /**
- * Writes JSON with repeated keys, and with white space between any tokens. If `escaped`, also
- * escapes characters.
+ * Writes JSON with repeated keys and with white space between tokens. If `escaped`, also escapes
+ * characters.
  */
 function writeLine(item: unknown, spaces: () => string, escaped: boolean): string {
   const text = (plain: string) => {

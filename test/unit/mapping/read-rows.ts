@@ -18,7 +18,7 @@ export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
   return { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine, rowCount: 0, oversized: false };
 }
 
-/** Reads rows of a CSV whose header is in line 1. */
+/** The header is in line 1. */
 export function readCsvRows(header: CsvHeader, text: string | Buffer, reading: Reading = {}): Rows {
   const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
   const bytes = Buffer.from(text);

@@ -215,7 +215,7 @@ function placesIn(value: unknown, place: Place): Place[] {
   return [place, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...place, key]))];
 }
 
-/** Copies a value with changes. Removes members that become undefined. */
+/** Removes members that become undefined. */
 function rebuild(
   value: unknown,
   place: Place,

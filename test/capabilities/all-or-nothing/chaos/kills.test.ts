@@ -154,7 +154,6 @@ async function stateOf({ sql }: Site, jobId: string, phase: Phase): Promise<'met
   return state?.works === true ? 'met' : null;
 }
 
-/** Kills the workers in this phase of the job. */
 async function killIn(site: Site, jobId: string, phase: Phase): Promise<'met' | 'over'> {
   const isMet = await waitFor(`the ${phase} of the job`, () => stateOf(site, jobId, phase), { everyMs: 1 });
   await site.killWorkers();

@@ -54,7 +54,7 @@ export async function applyFolder(
   }
 }
 
-/** Lists changes in the form `+ section item`. */
+/** Changes have the form `+ section item`. */
 export function linesOf({ environments }: Applied): string[] {
   const signs = { add: '+', change: '~', remove: '-' } as const;
   return environments.flatMap(({ environment, changes }) =>

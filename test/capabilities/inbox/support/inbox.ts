@@ -68,7 +68,7 @@ export async function concluded(environment: string, droppedAs: string, count = 
   );
 }
 
-/** Returns the names in a folder, sorted. Returns [] if the folder does not exist. */
+/** Returns [] if the folder does not exist. */
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }

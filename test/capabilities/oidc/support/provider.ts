@@ -20,12 +20,10 @@ export interface TestProvider {
   forge: ((payload: Payload, header: Payload) => string) | null;
   /** True to refuse the client, with a challenge, when it exchanges a code. */
   refusesClient: boolean;
-  /** Signs with the key of the provider. */
   sign(payload: Payload, header?: Payload): string;
   /** Signs as an attacker who knows only the given secret or key. */
   signWith(payload: Payload, header: Payload, key: string | KeyObject): string;
   readonly publicPem: string;
-  /** Paths of the requests so far. */
   readonly requests: string[];
   /** Stops the provider. `start` starts it again at the same address. */
   stop(): Promise<void>;

@@ -122,7 +122,6 @@ export async function runNow(
   return finish(context, schedule);
 }
 
-/** Creates the runs that are due at an instant. */
 export async function tick(
   context: ScheduleContext,
   schedules: readonly ScheduleDefinition[],

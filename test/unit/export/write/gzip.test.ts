@@ -23,10 +23,7 @@ async function pack(pieces: readonly Uint8Array[], blockBytes: number): Promise<
   return Buffer.concat(chunks);
 }
 
-/**
- * Decompresses the first deflate stream of the file. Also returns how many bytes of the file the
- * stream occupies.
- */
+/** Decompresses the first deflate stream of the file. Also returns its length in bytes. */
 function firstMember(file: Buffer): { readonly bytes: Buffer; readonly readBytes: number } {
   const { buffer, engine } = inflateRawSync(file.subarray(headerBytes), { info: true }) as unknown as {
     readonly buffer: Buffer;

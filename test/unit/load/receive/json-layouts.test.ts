@@ -77,7 +77,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** How the records of a text are written. `isSpread`: each record has several lines. */
+/** `isSpread`: each record has several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -157,10 +157,7 @@ async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends:
   expect(file.totalRows).toBe(values.length);
 }
 
-/**
- * Positions at which buffers end, as shares of the text. If the list is empty, each byte is a
- * buffer.
- */
+/** Shares of the text at which buffers end. If there are none, each byte is a buffer. */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
 
 function endsOf(text: string, shares: readonly number[]): number[] {

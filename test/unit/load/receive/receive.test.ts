@@ -61,7 +61,7 @@ async function leftBehind(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-/** Expects that a refused upload leaves no file behind. */
+/** Expects that no file is left behind. */
 async function refusal(source: Source, options: Options = {}): Promise<string> {
   const filesBefore = await leftBehind();
   const error = await take(source, options).catch((reason: unknown) => reason);

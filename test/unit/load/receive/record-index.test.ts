@@ -24,7 +24,6 @@ interface IndexedRecord {
   readonly problem: string | null;
 }
 
-/** Reads each chunk separately, like a worker. */
 function readChunks(
   text: string,
   chunks: readonly ChunkRange[],
