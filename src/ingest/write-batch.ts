@@ -272,8 +272,8 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
 }
 
 /**
- * Returns true unless an earlier event of the same user has the same id. Without this check, the
- * order of writing would decide which of the two events is stored.
+ * Without this check, the order of writing would decide which of a user's events with the same id
+ * is stored.
  */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;

@@ -52,8 +52,8 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
 }
 
 /**
- * Returns a function that finds users who are refused by the environment's capabilities. `null` if
- * no capability refuses users. The set of refused users changes only between loads.
+ * `null` if no capability of the environment refuses users. The set of refused users changes only
+ * between loads.
  */
 function refusalsOf(
   { db, refusals }: LoadContext,

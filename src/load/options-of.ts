@@ -8,7 +8,8 @@ import { readLoadOptions } from './read-store.ts';
  * Adds options from the earlier load in `options_of` if the request does not specify them. Guards
  * and options for a single file are not added, because they do not fit a file of a few corrected
  * records.
- * @throws InputError `not_found`, or `invalid_field` if options contradict or require one another
+ * @throws InputError `not_found`, or `invalid_field` if options contradict one another or lack an
+ * option that they require
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
   { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },

@@ -62,8 +62,8 @@ export interface WrittenExport {
 }
 
 /**
- * Writes all files of an export, then the manifest. Memory use does not grow with the data. If
- * writing fails or is aborted, no file and no running statement remain.
+ * Memory use does not grow with the data. If writing fails or is aborted, no file and no running
+ * statement remain.
  * @throws errors from PostgreSQL and the store, or the signal's reason
  */
 export async function writeExport(

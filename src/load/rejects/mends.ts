@@ -1,7 +1,7 @@
 /*
  * A mend is a corrected file of rejects. It is an ordinary load whose records contain the mended
- * job and row in `sluice_job` and `sluice_row`. A load is recognised as a mend by its first record
- * when it is accepted. The mended rows are stored when the load ends, so that chunks do not become
+ * job and row in `sluice_job` and `sluice_row`. When a load is accepted, its first record shows
+ * whether it is a mend. The mended rows are stored when the load ends, so that chunks do not become
  * slower.
  */
 import { isUuid } from '../../base/validation.ts';
@@ -25,8 +25,8 @@ const SEARCHED_RECORDS = 10_000;
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /**
- * Returns the load that a file mends. It is specified in the first record of NDJSON, or in the
- * first record of a CSV that specifies a job.
+ * Returns the load that a file mends, as specified in the first record of NDJSON or in the first
+ * record of a CSV that specifies a job.
  */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
