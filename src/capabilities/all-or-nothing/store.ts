@@ -5,7 +5,7 @@ import type { Facts } from './outcome.ts';
 
 /**
  * SQL condition that the load has written records. A dry run writes none. The counts of a load that
- * will start over are those of an earlier pass.
+ * will start over are ignored, because they come from an earlier pass.
  */
 const isWritten = sql<boolean>`(
   not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected

@@ -19,7 +19,7 @@ export interface EnvironmentPlan {
 
 export const isChange = ({ isNew, changes }: EnvironmentPlan): boolean => isNew || changes.length > 0;
 
-/** Compares a file with the stored environment. PostgreSQL refuses every write meanwhile. */
+/** Compares a file with the stored environment, in a read-only transaction. */
 export function planFile(
   db: Database,
   file: EnvironmentFile,

@@ -30,7 +30,7 @@ export interface Member {
   readonly declared: unknown;
 }
 
-/** A problem in a file. Editors turn `path:line:column` into a link. */
+/** Editors turn `path:line:column` into a link. */
 export interface PlacedProblem {
   readonly file: string;
   readonly line: number;

@@ -139,8 +139,8 @@ interface History {
 }
 
 /**
- * Finds files that are complete: unchanged for `stableMs` and in at least two scans. A file that
- * was already that old when first seen needs only the two scans.
+ * Finds files that are complete: unchanged for `stableMs` and in at least two scans. If a file was
+ * last changed more than `stableMs` before the first scan, two scans are sufficient.
  */
 export class StableFiles {
   readonly #stableMs: number;

@@ -135,7 +135,7 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A load whose record was pruned has ended. A file with a reserved destination is to be moved.
+    // A load whose record was pruned has ended. A file with a reserved destination must be moved.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'

@@ -164,7 +164,7 @@ export function takeInAgain(
   fileId: string,
 ): Promise<InboxFile> {
   return inOneTransaction(db, async (transaction) => {
-    // Before the move, which a failed report could not roll back.
+    // Recorded before the move, because a failure to record the act could not undo the move.
     await acts.record(transaction, { action: 'inbox_file.taken_again', environmentId, thing: fileId });
     return moveBack(transaction, directory, environmentId, fileId);
   });

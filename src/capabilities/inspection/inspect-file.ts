@@ -79,7 +79,7 @@ export async function inspectFile<Result>(
 
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   readonly source?: SourceOptions;
-  /** Rules against which records are checked. Default: no rules. */
+  /** Default: no rules. */
   readonly rules?: RulesDocument | null;
 }
 

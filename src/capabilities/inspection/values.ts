@@ -126,7 +126,7 @@ class ColumnValues {
   #type: ValueType = null;
   #filled = 0;
 
-  /** Adds a value. Ignores `null` and `undefined`. */
+  /** Ignores `null` and `undefined`. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;
@@ -172,7 +172,7 @@ export interface StoredRecord {
    * from the company.
    */
   readonly fields: Readonly<Record<string, string | null>>;
-  /** Properties. A `null` value removes the property. */
+  /** A `null` value removes the property. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 

@@ -23,7 +23,6 @@ export interface AvroRecord {
 export interface AvroField {
   readonly name: string;
   readonly type: AvroSchema;
-  /** Iceberg's id for the field. */
   readonly 'field-id': number;
 }
 

@@ -9,7 +9,7 @@ export interface Mirror {
 
 const defaultMaxRemoved = '5%';
 
-/** Returns the options of a mirror, or `null` if no mirror is requested. */
+/** Returns `null` if no mirror is requested. */
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {

@@ -17,7 +17,7 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** Maximum attempts for a delivery. A replay gets the same number again. */
+  /** Maximum number of attempts for a delivery. A replay gets the same number again. */
   readonly attempts: number;
   /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;

@@ -15,7 +15,7 @@ export const formats: Readonly<Record<Format, (event: string) => string>> = {
 const linkTitle = 'Open the job';
 
 /**
- * Slack shows `text` in the notification of a phone, and `blocks` in the channel. Plain text has no
+ * Slack shows `text` in phone notifications, and `blocks` in the channel. Plain text does not have
  * markup, but Slack reads `<…>` as a mention or a link in any text.
  */
 function slackMessage({ link, ...brief }: Brief) {

@@ -40,10 +40,7 @@ export interface Message {
 }
 
 export interface MailTransport {
-  /**
-   * @throws FinalFailure if the server will never accept the message. Transient errors are also
-   * thrown.
-   */
+  /** @throws FinalFailure if the server will never accept the message, otherwise another error */
   send(message: Message): Promise<void>;
   close(): void;
 }

@@ -125,7 +125,7 @@ function checkOne(place: Place, declared: DeclaredSubscription, of: Declaration)
     urlPlace.report(`is the secret of a chat; it must be, or have, ${variable('URL')}`);
     return;
   }
-  // The messages of `readUrl` contain the host.
+  // The messages of `readUrl` contain the host, so it must not be secret.
   if (placeholders.isInHost(url)) {
     urlPlace.report('must not hold a variable in its host');
     return;

@@ -95,7 +95,6 @@ function signatureOf({ id, body, secrets }: Pick<Webhook, 'id' | 'body' | 'secre
 
 async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   const { status } = answer;
-  // Any 2xx status means success.
   if (status >= 200 && status < 300) return { status, error: null, retryAfterMs: null };
   const text = await readHead(answer);
   const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : text;

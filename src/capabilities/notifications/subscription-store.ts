@@ -23,7 +23,7 @@ export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcome
 /** A subscription that a file declares. */
 export type NamedSubscription = NewSubscription & { readonly name: string; readonly format: Format };
 
-/** Inserts a subscription. `secret` is `null` for mail and chats. */
+/** `secret` is `null` for mail and chats. */
 export function insertSubscription(
   db: Database,
   environmentId: number,
@@ -129,7 +129,7 @@ export async function changeSubscription(
   if (channel === 'webhook') await redirectDeliveries(db, subscriptionId, target);
 }
 
-/** Reads the secrets of webhooks, by subscription. They must not be shown. */
+/** Reads the secrets of webhooks, by subscription. The secrets must not be shown. */
 export async function readSecrets(db: Database, environmentId: number): Promise<ReadonlyMap<string, string>> {
   const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(['subscription_id', 'secret'])

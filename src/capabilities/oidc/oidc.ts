@@ -1,7 +1,7 @@
 /*
  * Sign-in to the console by OpenID Connect. `provider.ts` sends requests to the provider, `http.ts`
  * has the routes to it and back, and `admit.ts` decides what each request may do. The definitions'
- * list `access` maps claims to scopes. A session has the scopes of its current claims in this list.
+ * list `access` maps claims to scopes. Changes of this list apply to sessions immediately.
  */
 import type { Capability } from '../../capability.ts';
 import { isOn, settingsProblem } from './settings.ts';

@@ -264,7 +264,7 @@ const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_ABORT: 'away',
 };
 
-/** Returns the code of a problem. `away` for errors that are not about the provider's answer. */
+/** Returns the code of a problem. Without an OAuth error, the provider did not answer. */
 function codeOf(error: unknown): ProblemCode {
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && code.startsWith('OAUTH_')) {

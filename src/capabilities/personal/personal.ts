@@ -1,7 +1,7 @@
 /*
  * Personal properties are dropped or hashed before their record is stored, so no table contains the
  * original value. The capability `rules` determines which properties are personal. When a load with
- * personal properties ends, its file is removed. Its rejects are stored without their text.
+ * personal properties ends, its file is removed. The load's rejects are stored without their text.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';

@@ -30,10 +30,7 @@ export class PersonalValues {
     return action === 'hash' && typeof value === 'string' && hashed.test(value);
   }
 
-  /**
-   * Returns the hash of a value's text. 42 and "42" have the same hash, because CSV cells have no
-   * type.
-   */
+  /** 42 and "42" have the same hash, because CSV cells do not have types. */
   hash(text: string): string {
     if (this.#key === null) return '(hash)';
     if (hashed.test(text)) return text;

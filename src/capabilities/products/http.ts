@@ -8,7 +8,7 @@ import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts'
 
 /**
  * Method and path of a route, its product, and the members that the path implies for each record.
- * If there are two products, bodies with `events` are of the second one.
+ * If there are two products, bodies with `events` belong to the second one.
  */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,

@@ -11,7 +11,7 @@ import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
-/** A smaller difference between two clocks is ignored. It may be the duration of the request. */
+/** A smaller clock difference is ignored, because it may be only the duration of the request. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
 export interface CallContext {

@@ -190,7 +190,7 @@ function formField(form: string, names: string): string | null {
   }
 }
 
-/** Decodes JSON, or base64 in which the decoding of a form may have turned each + into a space. */
+/** Decodes JSON or base64. Form decoding may have turned each + of the base64 into a space. */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
 }

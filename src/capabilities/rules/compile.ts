@@ -42,8 +42,8 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
 }
 
 /**
- * Rules for users, companies or events. Between `begin` and `end`, it collects the findings about
- * one record.
+ * Rules for users, companies or events. Between `begin` and `end`, the stage collects the findings
+ * about one record.
  */
 export class EntityStage {
   readonly #entity: PropertyEntity;
@@ -75,7 +75,7 @@ export class EntityStage {
     }
   }
 
-  /** Returns the rule for a property. `name` is a byte string. */
+  /** `name` is a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
   }

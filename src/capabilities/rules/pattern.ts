@@ -7,7 +7,7 @@ import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
 /** Maximum number of steps of a pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Maximum of a pattern's steps times the length of the text. The worst case takes about 25 ms. */
+/** Maximum product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
 const MAX_PATTERN_WORK = 1_000_000;
 /** Maximum number of compiled patterns per process. */
 const MAX_PATTERNS = 32;

@@ -77,7 +77,7 @@ export async function removeSchedule(
   });
 }
 
-/** Pauses or resumes a schedule. @throws InputError `not_found` */
+/** @throws InputError `not_found` */
 export async function pauseSchedule(
   context: ActContext,
   environmentId: number,

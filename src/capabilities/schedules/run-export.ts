@@ -117,7 +117,10 @@ async function deliverExport(
   context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-/** Also called before the export is requested. @throws SourceFailure outside `roots` */
+/**
+ * Also called before the export is requested.
+ * @throws SourceFailure if `toDir` is outside `roots`
+ */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));

@@ -26,10 +26,7 @@ export interface StoredSchedule {
   readonly pausedAt: Date | null;
 }
 
-/**
- * Reads the schedules of one environment, or of all environments for `null`. Sorts by environment
- * and name.
- */
+/** Lists the schedules of all environments if `environmentId` is `null`. */
 export function listSchedules(
   db: Database,
   environmentId: number | null,

@@ -224,8 +224,8 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
 }
 
 /**
- * Returns headers that make the next request conditional. Uses a value only if it is short and
- * plain ASCII.
+ * Returns, as JSON, headers that make the next request conditional. Uses a value only if it is
+ * short and plain ASCII.
  */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({
