@@ -1,6 +1,6 @@
 /**
- * Returns the maximum number of edits in a plausible typo. It is lower for short names, because
- * many short names differ by only a few edits.
+ * Returns the maximum number of edits in a plausible typo. Short names allow fewer, because many of
+ * them differ by only a few edits.
  */
 function mostEdits(name: string): number {
   if (name.length < 3) return 0;

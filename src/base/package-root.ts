@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Folder of package.json and sql/. Because the search goes up from this file, the result is the
- * same from src and from dist.
+ * Folder of package.json and sql/. The search goes up from this file, so the result is the same
+ * from src and from dist.
  */
 export const packageRoot: string = (() => {
   let folder = dirname(fileURLToPath(import.meta.url));

@@ -72,8 +72,8 @@ export interface CsvReadAs {
 }
 
 /**
- * Path of keys and positions to the records in a JSON document. Empty if the document itself
- * contains the records.
+ * Path of keys and positions to the array of records in a JSON document. Empty if the document
+ * itself is the array.
  */
 export type RecordsPath = readonly string[];
 

@@ -52,8 +52,8 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 
 /**
  * Returns true if the first record is a header, but each column in `positions` can be named only by
- * its position. This means that the column has no name and every other record fills it, or that the
- * header repeats the column's name and at least one column contains only data.
+ * its position: it has no name and every other record fills it, or the header repeats its name and
+ * at least one column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

@@ -4,10 +4,9 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * Reads the cells of records in any dialect with csv-parse. The scanner has already found the ends
- * of records, so a refused record does not affect other records. Strings have one character per
- * byte. Characters that csv-parse must not treat as marks are moved above 0xFF ("lifted") before
- * csv-parse reads them.
+ * Reads the cells of records in any dialect with csv-parse. The scanner has already found where
+ * records end, so a refused record does not affect others. Strings have one character per byte.
+ * Characters that csv-parse must not treat as marks are moved above 0xFF ("lifted").
  */
 
 const LIFTED = 0x100;

@@ -84,10 +84,9 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Reads the header at the start of `bytes`. Returns `null` if more bytes are needed (never when
- * `final`).
+ * Returns `null` if more bytes are needed (never when `final`).
  * @throws InputError `invalid_field` with every problem if the header has no usable columns;
- * `unsupported_format` if it is not text.
+ * `unsupported_format` if it is not text
  */
 export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading): HeaderRecord | null {
   const form = storedForm(reading);

@@ -7,8 +7,8 @@ import { CR, LF } from './record-scanner.ts';
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
- * Adds traits of the dialect that the header does not show. A trait is added only if every record
- * that is split differently because of it is well-formed.
+ * Adds traits of the dialect that the header does not show. A trait is added only if all records
+ * that it splits differently are then well-formed.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -60,8 +60,8 @@ function* singleQuotes(
 }
 
 /**
- * Yields the dialect with backslash escapes, which is rejected if a backslash escapes nothing. That
- * backslash may be part of a value.
+ * Yields the dialect with backslash escapes. The dialect is rejected if a backslash escapes
+ * nothing, and so may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,

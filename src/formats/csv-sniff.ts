@@ -1,9 +1,8 @@
 /*
  * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
- * The plain reading is RFC 4180 with the delimiter that is most frequent in the first record. The
- * plain reading is kept if its header has an id column and fits the records. Another reading is
- * chosen if it names an id column and the plain one does not, or if it fits more records and breaks
- * none.
+ * The plain reading is RFC 4180 with the most frequent delimiter of the first record. It is kept if
+ * its header has an id column and fits the records. Another reading is chosen if only that one
+ * names an id column, or if it fits more records and breaks none.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -47,10 +46,7 @@ export interface CsvBeginning {
   readonly hints: CsvHints;
 }
 
-/**
- * How to read a CSV, and the position of its header. If there is no header, the position of the
- * first record.
- */
+/** How to read a CSV, and the position of its header or, without one, of its first record. */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
@@ -322,8 +318,8 @@ class Sniffer {
 
   /**
    * Returns the most likely header of a file without an id column, so that the refusal can list its
-   * columns. If at least half of the records fit the first record, that is the header. Otherwise,
-   * the header is the first record of the best cut that may contain names.
+   * columns: the first record if at least half of the records fit it, otherwise the first record of
+   * the best cut that may contain names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

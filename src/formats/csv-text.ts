@@ -34,8 +34,8 @@ interface OpenRow {
 
 /**
  * Writes a table as CSV, which the caller takes in buffers. Rows in the first MAX_HEADER_BYTES are
- * padded to the widest of them, because a shorter record would lack cells. A wider row that follows
- * later remains wider. A row without cells is an empty line.
+ * padded to the widest of them, because a shorter record would lack cells. Later rows may be wider.
+ * A row without cells is an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
@@ -146,8 +146,8 @@ const exportedEvents: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the header. A name that contains another common delimiter is quoted, because a load
- * detects the delimiter from the header.
+ * Quotes a name that contains another common delimiter, because a load detects the delimiter from
+ * the header.
  */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {

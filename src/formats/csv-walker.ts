@@ -18,10 +18,9 @@ const ENDS_LINE = 4;
 const TAB = 9;
 
 /**
- * Reads CSV byte by byte, in any dialect. `walk` finds the end of a record and its cells. `skip`
+ * Reads CSV byte by byte, in any dialect. `walk` finds the end and the cells of a record. `skip`
  * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
- * not depend on the bytes after the record. Therefore, it is the same in a chunk as in the whole
- * file.
+ * not depend on the bytes after the record, so it is the same in a chunk as in the whole file.
  */
 export class CsvWalker {
   /** Results of the last walk. */

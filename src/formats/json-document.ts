@@ -29,8 +29,8 @@ const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
   /**
-   * Path of the records. `null` if the document itself contains the records, or if they are the
-   * only array of objects under one of `knownKeys`.
+   * Path of the records. `null` if the document itself is the array, or if they are the only array
+   * of objects under one of `knownKeys`.
    */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */

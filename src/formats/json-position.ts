@@ -91,9 +91,9 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * A table for the bytes inside strings, numbers and literals. The current state and the next byte
- * determine the next state. The walk can pause between any two bytes, so tokens may extend over
- * several buffers. Bytes from 0x80 are allowed only in strings. UTF-8 is checked elsewhere.
+ * State table for the bytes inside strings, numbers and literals. The walk can pause between any
+ * two bytes, so tokens may extend over several buffers. Bytes from 0x80 are allowed only in
+ * strings. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 

@@ -34,9 +34,9 @@ export interface JsonHints {
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * Detects the layout of JSON text from its first bytes in UTF-8. In doubt, text is NDJSON. If the
- * first line is a complete object and more text follows, the text is NDJSON, and only that line is
- * parsed. Damaged text is NDJSON if at least half of its lines are complete objects.
+ * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON if its first line
+ * is a complete object and more text follows, if it is damaged but at least half of its lines are
+ * complete objects, and in doubt.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
@@ -111,8 +111,8 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
 }
 
 /**
- * Returns true if the object contains arrays but is not a record longer than `head`. In a document,
- * an array would have begun within `head`.
+ * Returns true if the object seems to be a document: an array of objects begins within `head`, and
+ * the object is not itself a record.
  */
 function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);

@@ -263,8 +263,8 @@ const CR = 13;
 const SHORT_BYTES = 48;
 
 /**
- * Spare bytes for line feeds at the edges of a buffer that do not take the place of a comma,
- * bracket or blank.
+ * Spare bytes for line feeds. At the edges of a buffer, a line feed may be added without replacing
+ * a comma, bracket or blank.
  */
 const SPARE_BYTES = 4;
 

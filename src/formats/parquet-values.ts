@@ -282,8 +282,8 @@ function textJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Writes bytes without a declared type: as text if they can be stored as text, because older
- * programs do not declare text. Otherwise, as Base64.
+ * Writes bytes without a declared type as text if possible, because older programs do not declare
+ * text, and otherwise as Base64.
  */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));

@@ -1,8 +1,7 @@
 /*
- * Writes the numbers of a workbook as text. A cell contains only a number. The style of the cell
- * decides whether that number is a date, in days since the end of 1899 (or 1904). Dates and times
- * have no time zone. Parts that the format hides (the time in a date, the date in a time) are also
- * written.
+ * Writes the numbers of a workbook as text. A cell contains only a number, and its style decides
+ * whether that is a date, in days since the end of 1899 (or 1904). Dates and times have no time
+ * zone. Parts that the format hides (the time of a date, the date of a time) are also written.
  */
 
 /** Meaning of a number according to its number format. `digits` is the minimum number of digits. */

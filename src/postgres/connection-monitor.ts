@@ -22,8 +22,8 @@ import {
 // lost connection.
 const tickMs = 1_000;
 /**
- * Number of checks during which no byte arrives before a response is overdue. A pause of this
- * process does not count.
+ * A response is overdue if no byte has arrived for this number of checks. A pause of this process
+ * does not count.
  */
 const silentTicksAllowed = 5;
 /**

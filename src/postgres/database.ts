@@ -225,8 +225,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Runs `work` in a savepoint. Rolls back to the savepoint if `rollBack` is set, or after an error
- * for which `isExpected` returns true. Such an error is returned.
+ * Runs `work` in a savepoint. Rolls back to it if `rollBack` is set, or after an error that
+ * `isExpected` accepts, which is returned.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,

@@ -61,8 +61,8 @@ const lingerMs = 5_000;
 
 /**
  * If a response is ready before the request has fully arrived, sends the whole response with
- * `Connection: close`, and waits until the client stops sending. If the connection were closed
- * immediately, it would be reset, and many clients would lose the response.
+ * `Connection: close`, and waits until the client stops sending. An immediate close would reset the
+ * connection, and many clients would lose the response.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {

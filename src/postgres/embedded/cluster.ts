@@ -228,9 +228,8 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Chooses posix shared memory if /dev/shm is large enough. Otherwise, chooses sysv, which is not
- * limited by the size of /dev/shm. In a small /dev/shm, a query could fail with "could not resize
- * shared memory segment".
+ * Returns `posix` if /dev/shm is large enough. In a small one, a query could fail with "could not
+ * resize shared memory segment", so returns `sysv`, which /dev/shm does not limit.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

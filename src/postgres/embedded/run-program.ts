@@ -101,10 +101,9 @@ export interface Account {
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account that runs the server, or `undefined` if this process's own account does.
- * PostgreSQL refuses to run as root. Therefore, the server runs as the owner of the data directory
- * or of its parent folder, such as a container's volume. This also allows root to open a user's
- * data.
+ * Returns the account that runs the server, or `undefined` for this process's own account.
+ * PostgreSQL refuses to run as root. Therefore, the account is the owner of the data directory or
+ * of its parent folder, such as a container's volume. This also allows root to open a user's data.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
