@@ -89,7 +89,7 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 
 /**
  * Copies a file to `sluice.users`, whose stored form its rows already have. Each of two connections
- * copies half the rows. This is the physical limit: nothing is parsed, checked or counted.
+ * copies half of them. This is the physical limit: nothing is parsed, checked or counted.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * Formats of event files. `csv` and `ndjson` are the formats that users send, `mixpanel` is the
- * format of Mixpanel's exports, and `copy` contains rows for COPY with the columns `readyColumns`.
+ * Formats of event files. Users send `csv` and `ndjson`, Mixpanel exports `mixpanel`, and `copy`
+ * contains rows for COPY with the columns `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];

@@ -6,7 +6,7 @@ export const days = 90;
 /**
  * Makes PostgreSQL create events of the stored users, the same number for each of `days` dates. An
  * event has about 330 bytes as NDJSON. `first` is the number of the first event, so that a later
- * call can add further events.
+ * call can add more.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(

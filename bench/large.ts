@@ -16,9 +16,8 @@ export interface LargeLoad {
 const tenths = 10;
 
 /**
- * Measures one large load of new records into empty tables. Compares the speed at its start and at
- * its end, and samples the memory. Reports the cost of a row in processor time, on disk and in the
- * WAL.
+ * Measures one large load of new records into empty tables. Compares the speed at its start and
+ * end, and samples the memory. Reports the cost of a row in processor time, on disk and in the WAL.
  */
 export async function measureLarge(
   service: Service,

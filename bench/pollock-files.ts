@@ -1,8 +1,7 @@
 /*
- * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023). The files contain one table of
- * 83 records and nine columns: once undamaged, and damaged in 2 289 ways. We invented a table with
- * the shape of the original: quotes only where a cell needs them, inches, apostrophes and an empty
- * last column.
+ * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): one table of 83 records and
+ * nine columns, once undamaged, and damaged in 2 289 ways. We invented a table with the shape of
+ * the original: quotes only where a cell needs them, inches, apostrophes and an empty last column.
  */
 
 export type Row = readonly string[];
@@ -167,8 +166,8 @@ export function* pollutedFiles(): Generator<PollutedFile> {
 }
 
 /**
- * Adds a second table below the first. The expected result includes only those records of the
- * second table that are as wide as the first table.
+ * Adds a second table below the first. Only its records that are as wide as the first table are
+ * expected.
  */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;

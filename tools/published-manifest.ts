@@ -1,8 +1,7 @@
 /**
  * Runs in `npm pack`. `prepack` replaces package.json with the manifest of the published package,
- * and `postpack` restores package.json. The published manifest does not list bundled packages as
- * dependencies. Otherwise, npm would install them a second time (figures:
- * docs/decisions/packaging.md).
+ * and `postpack` restores it. The manifest does not list bundled packages as dependencies, because
+ * npm would install them a second time (figures: docs/decisions/packaging.md).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

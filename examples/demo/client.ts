@@ -148,9 +148,8 @@ export interface Posts {
 }
 
 /**
- * Sends many small requests, each with one record, and checks that each has status 202. A
- * connection has several requests in progress (HTTP pipelining), which leaves the processor to the
- * server.
+ * Sends many small requests, each with one record, and checks that each has status 202. Several
+ * requests share a connection (HTTP pipelining), which leaves the processor to the server.
  */
 export async function postPipelined(posts: Posts): Promise<void> {
   let next = 0;

@@ -191,9 +191,9 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
 /**
- * Returns the caller to whom a session cookie belongs, or a refusal. The session's sign-in way
- * decides what the caller may do. It may wait for another service, so only the look-up of the
- * cookie takes a turn.
+ * Returns the caller of a session cookie, or a refusal. The sign-in way of the session decides what
+ * the caller may do. It may wait for another service, so only the look-up of the cookie takes a
+ * turn.
  */
 export async function verifySession(
   context: SessionContext,

@@ -68,8 +68,8 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
 }
 
 /**
- * Locks an environment until the transaction ends, so that its settings are changed by one
- * transaction at a time. Loads and records do not wait for this lock.
+ * Locks an environment until the transaction ends, so that transactions change its settings one at
+ * a time. Loads and records do not wait for this lock.
  */
 export async function lockEnvironment(db: Database, environmentId: number): Promise<void> {
   await selectWhere(db, 'environments', { environmentId })

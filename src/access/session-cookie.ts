@@ -45,8 +45,8 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 }
 
 /**
- * Returns true if the browser is on this machine. A request through a proxy may come from anybody,
- * so it counts as coming from elsewhere.
+ * Returns true if the browser is on this machine. A proxy forwards requests from anybody, so a
+ * proxied request counts as coming from elsewhere.
  */
 export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;

@@ -109,8 +109,8 @@ interface KeyCacheOptions {
 const maxHeaderLength = 256;
 
 /**
- * Caches the callers of valid headers briefly, and shares concurrent look-ups. A hash table does
- * not compare in constant time. That is safe because the hashes have a secret seed and a key has
+ * Briefly caches the callers of valid headers, and shares concurrent look-ups. A hash table does
+ * not compare in constant time, which is safe because its hashes have a secret seed and a key has
  * 200 random bits.
  */
 export class KeyCache {
@@ -179,8 +179,8 @@ export class KeyCache {
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies immediately if they have been valid before. All other look-ups share a
- * few turns, so that strangers cannot occupy all database connections.
+ * Looks up keys and cookies immediately if they have been valid before. All others share a few
+ * turns, so that strangers cannot occupy all database connections.
  */
 export class LookupTurns implements Turns {
   readonly #good = new Set<string>();

@@ -1,7 +1,7 @@
 /*
  * The console: the web page of sluice. The server sends the page and the files that `npm run build`
- * creates from `client/`. Each file name contains a hash of the content, so browsers may keep the
- * file forever. The page loads nothing from other sites, and has no inline script or style.
+ * creates from `client/`. File names contain a hash of the content, so browsers may keep the files
+ * forever. The page loads nothing from other sites, and has no inline script or style.
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';

@@ -39,15 +39,15 @@ export interface FileStore {
    */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files, such as those of a killed process, if their last write was more than
-   * `olderThanMs` ago. Returns the number of removed files.
+   * Removes unfinished files, such as those of a killed process, whose last write was more than
+   * `olderThanMs` ago. Returns their number.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files cannot be stored at present. */
   check(): Promise<void>;
   /**
-   * Returns a URL from which callers can download the file directly from the store for a limited
-   * time. Missing if only sluice can serve files.
+   * Returns a temporary URL from which callers can download the file directly from the store.
+   * Missing if only sluice can serve files.
    */
   readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
 }
@@ -100,8 +100,8 @@ export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
  * Folder for files that belong together: `<kind>/<uuid>`, or a subfolder `<kind>/<uuid>/<number>`.
- * The name of a folder is chosen before its first file is written, so that the files of a dead
- * worker can be found.
+ * Its name is chosen before its first file is written, so that the files of a dead worker can be
+ * found.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 

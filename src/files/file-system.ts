@@ -156,9 +156,8 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a function that checks whether a file can be written into `folder`. The function creates
- * the folder only once. If the folder is missing later, it was removed together with its files, or
- * its mount was lost.
+ * Returns a function that checks whether a file can be written into `folder`. It creates the folder
+ * only once. If the folder is missing later, it was removed with its files, or its mount was lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
@@ -189,8 +188,8 @@ interface NewFile {
   readonly ref: FileRef;
   readonly draft: string;
   /**
-   * Interval in milliseconds at which a file that is waiting for bytes is touched. Sweeps remove
-   * files that have not been touched for a long time.
+   * Interval in milliseconds at which a file that waits for bytes is touched, so that sweeps do not
+   * remove it.
    */
   readonly touchMs: number;
 }

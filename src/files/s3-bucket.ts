@@ -192,8 +192,8 @@ export class S3Bucket {
   }
 
   /**
-   * Checks access by listing one object. If S3 refuses a list request, the response states the
-   * reason. If it refuses a HEAD request, the response has only a status.
+   * Checks access by listing one object. The response to a refused list request states the reason,
+   * whereas that to a HEAD request has only a status.
    */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
@@ -246,8 +246,8 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not support the checksums that the SDK would send in trailers. All of these
-    // servers support Content-MD5, which is sent instead.
+    // Many servers do not support the checksums that the SDK would send in trailers. All of them
+    // support Content-MD5, which is sent instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // The header `Expect: 100-continue` would open a connection for each part.

@@ -100,7 +100,7 @@ function readJobFilter(filters: Omit<Static<typeof query>, 'limit' | 'cursor'>):
 
 /**
  * Restores the plus sign of a time zone offset, which arrives as a space if the caller did not
- * escape it. In a text without an offset, the space before the time of day must remain.
+ * escape it. Without an offset, the space before the time of day must remain.
  */
 const repair = (text: string) =>
   text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;

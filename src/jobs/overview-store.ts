@@ -129,8 +129,8 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
 }
 
 /**
- * Counts the jobs of each of the last days. Job ids begin with a time, so an index on the ids can
- * be used.
+ * Counts the jobs of each of the last days. Job ids begin with a time, so the query can use an
+ * index.
  */
 function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;

@@ -36,8 +36,8 @@ export interface PrunedEvents {
 
 /**
  * Drops months in which all events have expired, and deletes the expired events of other months in
- * batches. After a crash, the next pruning continues. A failure is recorded for `sluice status`,
- * and the remaining months are still pruned.
+ * batches. After a crash, the next pruning continues. After a failure, which is recorded for
+ * `sluice status`, the remaining months are still pruned.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));

@@ -124,8 +124,8 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes files of killed processes and expired uploads. Returns the number of removed files. Also
- * maintains the log of changes. Two sweeps may run at the same time.
+ * Removes files of killed processes and expired uploads, and maintains the log of changes. Returns
+ * the number of removed files. Two sweeps may run at the same time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });

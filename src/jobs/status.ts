@@ -97,7 +97,7 @@ async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Pr
 
 /**
  * Fails unless a live worker runs on this host. A worker listens on no port, so this reads the last
- * heartbeat of each worker from the database.
+ * heartbeats from the database.
  */
 async function expectWorker(pool: pg.Pool): Promise<void> {
   const host = hostname();

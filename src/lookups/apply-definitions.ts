@@ -51,8 +51,8 @@ export function applyDefinitions(
 }
 
 /**
- * Compares the definitions with those stored, and locks the stored definitions until the
- * transaction ends. Without `prune`, items that are not in `definitions` are kept.
+ * Compares the definitions with the stored ones, and locks those until the transaction ends.
+ * Without `prune`, keeps items that are not in `definitions`.
  */
 export async function planDefinitions(
   transaction: Database,

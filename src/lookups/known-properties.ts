@@ -1,6 +1,6 @@
 /*
  * Learns the properties and event names of an environment from its records, up to a maximum number.
- * The lookup routes of the API list them.
+ * The lookups of the API list them.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';
@@ -17,8 +17,8 @@ type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
  * Learns names and their types. Remembers stored names, so that known names need no statement.
- * Names are committed before their data and in a separate transaction, so that no chunk waits for
- * the names of another chunk. A name without data is harmless.
+ * Commits names before their data in a separate transaction, so that no chunk waits for the names
+ * of another chunk. A name without data is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;

@@ -1,7 +1,7 @@
 /*
- * The HTTP server. `createApp` combines plugins with the routes in each folder's `http.ts`. It
- * guarantees that all refusals have the same form and that every request has an ID. The server
- * never waits for a client that does not read its response.
+ * The HTTP server. `createApp` combines plugins with the routes in each folder's `http.ts`. All
+ * refusals have the same form, and every request has an ID. The server never waits for a client
+ * that does not read its response.
  */
 
 import type { FastifyInstance } from 'fastify';

@@ -92,8 +92,8 @@ class Connections {
   }
 
   /**
-   * Makes each current and later response the last one on its connection, and announces this in the
-   * response, so that clients reconnect to another server.
+   * Makes each current and later response the last one on its connection. The response announces
+   * this, so that clients reconnect to another server.
    */
   leave(): void {
     this.#isLeaving = true;

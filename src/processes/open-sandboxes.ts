@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { Sandboxes } from '../base/sandbox/sandboxes.ts';
 
 export function openSandboxes(log: Logger): Sandboxes {
-  // When run from the sources, the program is next to this file. In a build, it is next to the
-  // bundle that contains this file.
+  // In the sources, the program is next to this file. In a build, it is next to the bundle.
   return new Sandboxes(new URL(`./sandbox${extname(import.meta.url)}`, import.meta.url), log);
 }

@@ -168,8 +168,8 @@ const atATime = 2;
 const stopShare = 0.1;
 
 /**
- * Returns the same system, except that small loads are merged in the process that accepts them if
- * it is their turn. Closing the system stops them.
+ * Returns the same system, except that the process that accepts small loads merges them if it is
+ * their turn. Closing the system stops them.
  */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);

@@ -18,8 +18,8 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Checks the address. If another sluice process uses the same data, does nothing, because opening
- * the data gives a better message.
+ * Checks the address, unless another sluice process uses the same data, because opening the data
+ * then gives a better message.
  * @throws CommandFailed if the address cannot be used
  */
 export async function checkAddress(
@@ -67,8 +67,8 @@ export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, 
 }
 
 /**
- * Warns of a wrong bucket at the start instead of at the first upload. The service starts anyway,
- * but is not ready until the bucket is corrected.
+ * Warns of a wrong bucket before the first upload. The service starts anyway, but is not ready
+ * until the bucket is corrected.
  */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;

@@ -1,8 +1,7 @@
 /*
- * The command line. The commands of each noun are in the `cli.ts` of its folder. They are created
- * by `defineCommand` (`src/cli/define-command.ts`), which adds the session, `--json`, examples and
- * exit codes. `service.ts` and `work.ts` contain the commands that run until they are stopped:
- * start, serve, work.
+ * The command line. The commands of each noun are in the `cli.ts` of its folder. `defineCommand`
+ * (`src/cli/define-command.ts`) adds the session, `--json`, examples and exit codes. `service.ts`
+ * and `work.ts` contain the commands that run until they are stopped: start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
@@ -52,8 +51,7 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Adds the variables in `.env` to the environment unless they are already set. Returns the names of
- * the added variables.
+ * Adds the variables in `.env` to the environment unless they are set. Returns their names.
  * @throws UsageError if the file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
@@ -79,8 +77,8 @@ const definitionLists = () => Promise.all(capabilities.flatMap((each) => each.de
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
 /**
- * Commands in the order in which the help lists them. Each command is loaded on demand, because
- * loading all of them takes half a second of processor time.
+ * Commands in the order of the help. Each is loaded on demand, because loading all of them takes
+ * half a second of processor time.
  */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({

@@ -87,8 +87,8 @@ export async function openHttpService(system: System): Promise<HttpService> {
 }
 
 /**
- * Prints a sentence on standard output, at any LOG_LEVEL. If standard output is not a terminal,
- * prints a JSON line in the format of the log.
+ * Prints a sentence at any LOG_LEVEL. If standard output is not a terminal, prints a JSON line in
+ * the format of the log.
  */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };

@@ -21,8 +21,8 @@ import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * If a worker's event loop makes no progress for this time, the worker is ended. The time is longer
- * than a lease, so that other workers then own the worker's tasks.
+ * Time without progress of its event loop after which a worker is ended. It is longer than a lease,
+ * so that other workers then own the worker's tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 

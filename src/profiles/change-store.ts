@@ -43,9 +43,8 @@ export interface HistoryPage {
 }
 
 /**
- * Reads the changes of a profile that precede `after`, newest first. Limits the bytes of stored
- * images, to bound the work of unpacking them, and the bytes of JSON. The first image is always on
- * the page.
+ * Reads the changes of a profile that precede `after`, newest first. Limits the bytes of JSON, and
+ * of stored images, to bound the work of unpacking them. The first image is always on the page.
  */
 export async function readHistory(
   db: Database,

@@ -122,8 +122,8 @@ interface Distributions {
 }
 
 /**
- * Registers histograms. prom-client's own histograms do not accept counts from elsewhere. Its
- * registry needs only the members of a metric that are defined here.
+ * Registers histograms. prom-client's own do not accept counts from elsewhere, but its registry
+ * needs only the members of a metric that are defined here.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -156,8 +156,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Pause as a multiple of the time that reading took. Therefore, reading the figures of all loads
- * uses at most a hundredth of a connection's time.
+ * Pause as a multiple of the time that reading took, so that reading the figures of all loads uses
+ * at most a hundredth of a connection's time.
  */
 const restPerWork = 100;
 

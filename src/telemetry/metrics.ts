@@ -1,7 +1,6 @@
 /*
  * Metrics for Prometheus, health checks and the log. Counters are plain numbers until they are
- * scraped. The gauges of the ledger are read from the database, at intervals of at least several
- * seconds.
+ * scraped. The gauges of the ledger are read from the database, several seconds apart or more.
  */
 
 import type { Logger } from 'pino';
@@ -16,7 +15,7 @@ export class Distribution {
   readonly bounds: readonly number[];
   /**
    * Number of values greater than the previous bound and at most equal to this bound. The last
-   * number counts values greater than all bounds.
+   * number counts the values greater than all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -117,8 +116,8 @@ export class Metrics {
   }
 
   /**
-   * Returns the metrics of a route. Call it once for each route. `pattern` must be the registered
-   * pattern, not the path of a request.
+   * Returns the metrics of a route. Call it once per route, with its registered pattern instead of
+   * the path of a request.
    */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;

@@ -39,8 +39,7 @@ interface Expected {
 }
 
 /**
- * Expects that the load completes with the right counts, that the stored events match the oracle,
- * and that the load leaves no temporary rows.
+ * Expects that the load completes with the right counts and events, and leaves no temporary rows.
  */
 async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expected): Promise<LedgerLoad> {
   const load = await ended(sql, jobId, 120_000);

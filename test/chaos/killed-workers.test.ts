@@ -74,9 +74,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns the milliseconds from a kill until each lost chunk was completed. If several kills hit a
- * chunk, the one that counts is the first after which the chunk's lease was not renewed. Counting
- * an earlier kill can only increase the result.
+ * Returns the milliseconds from a kill until each lost chunk was completed. Of several kills, the
+ * first after which the chunk's lease was not renewed counts. Counting an earlier kill can only
+ * increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

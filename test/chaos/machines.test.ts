@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum milliseconds until the load balancer stops sending requests to a server. The balancer
- * probes the server every 50 ms. The rest is a margin for a busy machine.
+ * Maximum milliseconds until the load balancer, which probes every 50 ms, stops sending requests to
+ * a server. The rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 
@@ -171,7 +171,7 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 
 /**
  * Uploads one file of new users after another, and follows each load to its end. Adds the users to
- * `records`, so that uploaded and single records are checked together.
+ * `records`, which checks uploaded and single records together.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 10_000;

@@ -28,8 +28,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // The file has no rejects. Rejects are stored by row number, so the rejects of two attempts
-      // would conflict, and this conflict would act like a fence.
+      // The file has no rejects. Rejects are stored by row number, so those of two attempts would
+      // conflict, which would act like a fence.
       const allValid = createProfileFile({ rows: 50_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
@@ -94,8 +94,8 @@ async function wakeLate(
 }
 
 /**
- * Stops a worker between its claim and its transaction. In between, the worker reads and parses its
- * chunk, which takes long enough to be hit by the stop.
+ * Stops a worker between its claim and its transaction, while it reads and parses its chunk. This
+ * takes long enough to be hit by the stop.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

@@ -136,9 +136,9 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens minutes to seconds: ends leases that were not renewed for 4 s. When a task has lost
- * three workers, sets its losses to one below the limit. The losses in between would only be
- * counted, so the test skips them.
+ * Shortens minutes to seconds. Ends leases that were not renewed for 4 s. When a task has lost
+ * three workers, sets its losses to one below the limit, because the losses in between would only
+ * be counted.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

@@ -119,8 +119,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually, the disk is found full when a page of a table is written, and the database keeps
-  // running. If the disk is found full when the log (WAL) is written, the database ends.
+  // Usually, the disk is found full at the write of a table's page, and the database keeps running.
+  // If it is found full at a write to the log (WAL), the database ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';

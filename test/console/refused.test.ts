@@ -14,7 +14,7 @@ async function load(text: string): Promise<string> {
 
 /**
  * Returns events, half of which are refused because of the order of day and month in their dates.
- * Adds an event without a user, and an event with a stray quote.
+ * Adds one without a user, and one with a stray quote.
  */
 const events = (count: number) =>
   [

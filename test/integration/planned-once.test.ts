@@ -10,7 +10,7 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * PostgreSQL makes a new plan for each call if the values seem to allow a cheaper one. For these
+ * PostgreSQL plans each call again if the values seem to allow a cheaper plan. For these
  * statements, planning takes longer than execution.
  */
 test('the statements of single records are planned once', async () => {

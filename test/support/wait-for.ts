@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Maximum time of a wait, in milliseconds. It is generous so that a slow machine cannot fail a
- * test. A test that checks a promised time measures it itself.
+ * Maximum milliseconds of a wait, generous so that a slow machine cannot fail a test. A test that
+ * checks a promised time measures it itself.
  */
 export const patienceMs = 180_000;
 
@@ -15,7 +15,7 @@ const longestPauseMs = 100;
 
 /**
  * Calls `look` until it returns a value other than null, undefined or false. After the timeout,
- * throws an error whose message contains `what` and the last value or error.
+ * throws an error with `what` and the last value or error.
  */
 export async function waitFor<T>(
   what: string,

@@ -7,9 +7,8 @@ import type { IconName } from './ui/drawings.tsx';
 import type { Fact } from './ui/page.tsx';
 
 /**
- * Part of the console that a capability adds. The capability's `console/index.tsx` exports it as
- * `part`. The module `sluice:capabilities` lists the parts of a build, in the order of the
- * registry.
+ * Part of the console that a capability adds and exports as `part` from its `console/index.tsx`.
+ * The module `sluice:capabilities` lists the parts of a build, in the order of the registry.
  */
 export interface Part {
   readonly screens?: readonly Screen[];

@@ -99,8 +99,8 @@ export function testInstantColumn(
 }
 
 /**
- * Condition that a string is one of several strings. A single string is compared with `=`, from
- * which PostgreSQL can also derive conditions on joined tables.
+ * Condition that a string is one of several. A single string is compared with `=`, from which
+ * PostgreSQL can also derive conditions on joined tables.
  */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
@@ -288,8 +288,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * Converts a date to an instant. The default zone is UTC. If a date has more than 26 bytes, it has
- * digits beyond microseconds, which are removed.
+ * Converts a date to an instant. The default zone is UTC. Removes digits beyond microseconds, which
+ * only dates of more than 26 bytes can have.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(

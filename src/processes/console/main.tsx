@@ -12,11 +12,11 @@ import { Button } from '../../console/client/ui/controls.tsx';
 import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
- * The browser client of the console, which shows the ledger. It stores nothing. Its data comes from
- * the API, and the URL contains the filters, tab and selected row. This folder contains the
- * navigation, the keyboard shortcuts and the list of screens. Each screen is in the `console/`
- * folder of its noun and is loaded when it is shown. CONTRIBUTING.md describes how to add one. The
- * parts of screens are in `src/console/client/`:
+ * The browser client of the console. It stores nothing: its data comes from the API, and the URL
+ * contains the filters, tab and selected row. This folder contains the navigation, the keyboard
+ * shortcuts and the list of screens. Each screen is in the `console/` folder of its noun and is
+ * loaded when it is shown. CONTRIBUTING.md describes how to add one. The parts of screens are in
+ * `src/console/client/`:
  *
  * part.ts   additions of a capability
  * lib/      the API, the session, loading, the URL, formats
@@ -93,9 +93,8 @@ function NotFound(): VNode {
 }
 
 /**
- * Shown instead of a screen that failed or whose code could not be loaded. If an outage was the
- * cause, the page is reloaded when the outage is over. Otherwise, the server may have a newer
- * version.
+ * Shown instead of a screen that failed or whose code could not be loaded. After an outage, reloads
+ * the page. Otherwise, the server may have a newer version.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

@@ -1,7 +1,6 @@
 /**
- * The checks of `sluice status`. A check that throws or hangs becomes a finding, and the other
- * checks continue. Checks do not start services or migrate the database. Findings do not contain
- * secrets.
+ * The checks of `sluice status`. A check that throws or hangs becomes a finding, and the others
+ * continue. Checks do not start services or migrate the database. Findings do not contain secrets.
  */
 
 import { readFile } from 'node:fs/promises';

@@ -128,8 +128,8 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server read its clock at an unknown moment during the round trip, so half of the round trip
-  // may be a measuring error.
+  // The server read its clock at an unknown moment of the round trip, so half of the trip may be an
+  // error.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

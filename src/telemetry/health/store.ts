@@ -42,8 +42,8 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost depends on the number of unfinished jobs, not on the number of stored jobs. Every table
- * of jobs has an index on unfinished jobs, and tasks_running_idx contains the running chunks.
+ * The cost depends on the number of unfinished jobs, not of stored jobs. Every table of jobs has an
+ * index on unfinished jobs, and tasks_running_idx contains the running chunks.
  */
 const backlogStatement = `
   select

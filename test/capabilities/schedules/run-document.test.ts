@@ -40,8 +40,8 @@ const withoutHosts = (document: object): unknown =>
   JSON.parse(JSON.stringify(document).replaceAll(/https?:\/\/[^/"]+/g, ''));
 
 /**
- * Runs a schedule to its end. Checks the document of the run at every moment before, and that the
- * event about its end has the same document. Returns the document.
+ * Runs a schedule to its end. Checks the document of the run at every moment before, and the equal
+ * document of the event about its end. Returns the document.
  */
 async function run(fields: Readonly<Record<string, unknown>>): Promise<ScheduleRun> {
   const schedule: ScheduleDefinition = readSchedule({ notify: { emails: [address] }, ...fields });

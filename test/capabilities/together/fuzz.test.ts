@@ -118,8 +118,8 @@ function isErrorRecord(body: string): boolean {
 }
 
 /**
- * Sends a request, and repeats it if the response is 503, which may be due to a busy machine. If
- * all attempts get 503, the request itself is the cause.
+ * Sends a request, and repeats it after status 503, which may be due to a busy machine. If all
+ * attempts get 503, the request itself is the cause.
  */
 async function sendPatiently(sample: FuzzRequest, tries = 5): Promise<FuzzAnswer> {
   const answer = await send(sample);

@@ -444,7 +444,7 @@ let poisons = 0;
 
 /**
  * Makes PostgreSQL refuse the row with this id with a SQLSTATE that reports invalid data. Returns a
- * function that counts later writes to the table, including those that were rolled back.
+ * function that counts later writes to the table, including rolled-back ones.
  */
 async function refuseAt(
   moment: 'statement' | 'commit',

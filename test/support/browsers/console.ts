@@ -177,7 +177,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Lists each rule that axe-core finds violated, with its elements. */
+/** Expects that axe-core finds no violation. Lists the violated rules with their elements. */
 export async function expectAccessible(page: Page): Promise<void> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
   const violations = (await page.evaluate(

@@ -19,7 +19,7 @@ const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32
 
 /**
  * Returns the string of 12 bytes whose final hash state is `free`, `high` and `low`. The hash
- * consists of `high` and `low` only, so each `free` yields a different string with the same hash.
+ * consists of `high` and `low`, so each `free` yields a different string with the same hash.
  */
 function textOf(free: number): string {
   let a = free | 0;

@@ -168,8 +168,8 @@ export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): 
 }
 
 /**
- * Runs the chunks in the given order, up to `atOnce` of them concurrently, and then the finish. A
- * chunk that is released after a deadlock runs again, as in a worker.
+ * Runs the chunks in the given order, up to `atOnce` of them concurrently, and then the finish. As
+ * in a worker, a chunk released after a deadlock runs again.
  */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {
@@ -192,8 +192,8 @@ export function withoutQueue<T extends LoadContext>(context: T): T {
 }
 
 /**
- * Runs the task of a subject (such as a load), even if it is not due yet. Does nothing if there is
- * no task.
+ * Runs the task of a subject (such as a load), even if it is not due. Does nothing if there is
+ * none.
  */
 export async function runTaskOf<T extends LoadContext>(
   context: T,

@@ -3,8 +3,8 @@ import { type DescribedApi, describedApi, type FoundAnswer } from './api-documen
 
 /**
  * Checks the path, method, status, headers, media type and JSON body of a response against the
- * OpenAPI document. Does not check the content of files. A path that is missing from the document
- * may return only an error record. Throws an Error that lists the differences.
+ * OpenAPI document, but not the content of files. A path that the document lacks may return only an
+ * error record. Throws an Error that lists the differences.
  */
 export async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   const api = await describedApi();

@@ -60,7 +60,7 @@ async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
 
 /**
  * Returns the time for 2n bytes, divided by the time for n bytes. The garbage collector and the
- * compiler distort short times, so a ratio that is too high is measured again with twice the bytes.
+ * compiler distort short times, so a high ratio is measured again with twice the bytes.
  */
 async function ratioOf(scanner: Scanner): Promise<number> {
   let bytes = leastBytes;

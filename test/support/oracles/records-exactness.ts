@@ -25,8 +25,8 @@ const halfBatches = `
   where e.event_id is null or u.user_id is null`;
 
 /**
- * Expects that each accepted record is stored once, that refused or unanswered records are stored
- * at most once, and that nothing else is stored.
+ * Expects that accepted records are stored once, refused or unanswered records at most once, and
+ * nothing else.
  */
 export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const rows = await sql<{ id: string; times: number }>(storedIds);

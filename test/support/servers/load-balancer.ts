@@ -4,9 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * A load balancer that sends requests to the ready servers in turn, over keep-alive connections. A
- * request that one server refuses is sent to the next server. A request that a server loses is not
- * repeated.
+ * A load balancer that sends requests to the ready servers in turn, over keep-alive connections. It
+ * repeats a request that one server refuses with the next server, but not one that a server loses.
  */
 interface LoadBalancer {
   readonly url: string;

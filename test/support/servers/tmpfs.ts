@@ -16,8 +16,8 @@ export interface SmallDisk {
 }
 
 /**
- * Mounts a disk, which requires Linux, root, and a container that allows mounting. If that is not
- * possible, returns the reason as a string.
+ * Mounts a disk, which requires Linux, root, and a container that allows mounting. Otherwise,
+ * returns the reason as a string.
  */
 export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
   if (process.platform !== 'linux') return 'only Linux has tmpfs';

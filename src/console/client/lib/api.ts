@@ -1,6 +1,6 @@
 /*
  * Calls of the API, and the session. Every call sends the session's cookie and names the page's
- * environment. Therefore, a page cannot change an environment that was chosen in another tab.
+ * environment, so a page cannot change an environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
 import type { Scope } from '../../../domain/scope.ts';

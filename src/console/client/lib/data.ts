@@ -51,8 +51,8 @@ const longestPauseMs = 10_000;
 
 /**
  * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`.
- * Loads nothing if the key is `null`. Ignores a late response for an earlier key. Does not report
- * an outage, because the page's frame shows it.
+ * Loads nothing if the key is `null`. Ignores late responses for earlier keys. Does not report an
+ * outage, because the page's frame shows it.
  */
 export function useData<T>(
   key: string | null,

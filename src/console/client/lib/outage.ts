@@ -1,7 +1,6 @@
 /*
- * Detects outages. After a failed request (`api.ts`), the page suspects an outage and polls the
- * service until it responds. If a page has received no response for a while, it also polls, in
- * order to notice an outage.
+ * Detects outages. After a failed request (`api.ts`), or a while without any response, the page
+ * polls the service until it responds.
  */
 
 import { type Clock, growing, pollUntil, wallClock } from '../../../base/retry.ts';
@@ -37,8 +36,8 @@ async function watch(): Promise<void> {
 
 /** Returns the cause of an outage, or `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
-  // Requests `/` first, because an overloaded service refuses that request immediately. Such a
-  // service might report its database as unreachable only because the service is slow.
+  // Requests `/` first, because an overloaded service refuses it immediately. Such a service might
+  // be too slow to reach its database in time.
   const status = await statusOf('/');
   if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
   const report = await (await ask('/health/ready'))?.json().catch(() => null);

@@ -129,7 +129,7 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 
 /**
  * Properties of an input whose text takes effect when the user presses Enter or leaves the input.
- * With `pauseMs`, it also takes effect after a pause in typing.
+ * With `pauseMs`, also after a pause in typing.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
