@@ -12,7 +12,7 @@ import type { Declaration, DeclaredSection, OpenSection } from '../../cli/seam.t
 
 const MAX_ENVIRONMENT_FILES = 1_000;
 
-/** A file of the folder. Its name is the name of an environment. */
+/** A file whose name is the name of an environment. */
 export interface NamedFile {
   readonly environment: string;
   readonly path: string;

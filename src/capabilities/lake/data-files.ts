@@ -58,7 +58,7 @@ export async function hashPlan({ client }: Snapshot, plan: FilePlan): Promise<st
   return hash.digest('hex');
 }
 
-/** Writes the rows of the plan into data files. Returns no files if there are no rows. */
+/** Returns no files if the plan has no rows. */
 export async function writeData(
   context: WriteContext & { readonly log: Logger },
   snapshot: Snapshot,

@@ -135,10 +135,7 @@ const listSchema = record('manifest_file', [
 
 const added = 1;
 
-/**
- * Returns the manifest of a month. Its entries inherit the sequence number of the first manifest
- * list that names the manifest.
- */
+/** The entries inherit the sequence number of the first manifest list that names the manifest. */
 export function writeManifest(
   fields: TableFields,
   version: number,

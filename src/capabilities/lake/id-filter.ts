@@ -57,9 +57,7 @@ export class IdFilter {
   }
 }
 
-/**
- * Returns the filter at half its length. `null` if more than half of the bits would then be set.
- */
+/** Returns `null` if more than half of the bits would be set in a filter of half the length. */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);

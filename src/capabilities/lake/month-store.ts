@@ -69,8 +69,8 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
 }
 
 /**
- * Reads the state of a month. The month is due to be rewritten after LAKE_APPENDS appends, some
- * time after its end, or if events were removed and the last rewrite is not recent.
+ * A month is due to be rewritten after LAKE_APPENDS appends, LAKE_SETTLE_HOURS after its end, or if
+ * events were removed and the last rewrite was LAKE_REWRITE_HOURS ago.
  */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`

@@ -3,7 +3,7 @@ import { linkFilesForMail } from '../../export/file-links.ts';
 import { readDeliveryPolicy, type SendContext } from './deliver.ts';
 import { openMailTransport } from './mail.ts';
 
-/** Opens the context for sending notifications. The caller must close its `mail`. */
+/** The caller must close the `mail` of the context. */
 export function openSendContext(
   system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
 ): SendContext {

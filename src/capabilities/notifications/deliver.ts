@@ -132,7 +132,7 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Sends a mail message. Never throws. `refused`: the mail server will never accept the message. */
+/** Never throws. `refused`: the mail server will never accept the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,

@@ -117,7 +117,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Records an attempt. Call it in the transaction that ends or releases the attempt's task. */
+/** Call it in the transaction that ends or releases the attempt's task. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,

@@ -189,10 +189,7 @@ const count = new Intl.NumberFormat('en-US');
 
 const cut = (text: string) => clip(text, longestLine);
 
-/**
- * Composes the message about an event. `linked` contains the files for a recipient named in an
- * export request.
- */
+/** `linked` contains the files for a recipient named in an export request. */
 export function composeMail(
   event: EventBody,
   address: string,
@@ -209,10 +206,7 @@ export function composeMail(
   };
 }
 
-/**
- * Returns the subject. It states the job, its outcome and the reason, so that it is sufficient on a
- * phone.
- */
+/** The subject states the job, its outcome and the reason, so that it is sufficient on a phone. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
@@ -300,7 +294,7 @@ interface ListedFile {
   readonly url: string;
 }
 
-/** Lists the files. The manifest comes last, and has no number of rows. */
+/** The manifest is the last file, and is listed without a number of rows. */
 function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
   const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
     name: oneLine(filename),

@@ -23,7 +23,7 @@ export const usualOverlapHours = 24;
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
 /**
- * Adds a subscription. Returns its secret, which is shown only once. The secret is `null` for mail
+ * Returns the new subscription's secret, which is shown only once. The secret is `null` for mail
  * and chats.
  * @throws InputError
  */
@@ -126,7 +126,7 @@ export async function requireSubscription(
   return subscription;
 }
 
-/** Ends a subscription. Its deliveries remain listed. @throws InputError `not_found` */
+/** The subscription's deliveries remain listed. @throws InputError `not_found` */
 export async function removeSubscription(
   context: ActContext,
   environmentId: number,
@@ -142,8 +142,8 @@ export async function removeSubscription(
 }
 
 /**
- * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`,
- * webhooks are also signed with the previous secret. Older secrets are invalid.
+ * Returns the new secret, which is shown only once. For `overlapHours`, webhooks are also signed
+ * with the previous secret. Older secrets are invalid.
  * @throws InputError `not_found`, or `invalid_field` for mail and chats
  */
 export async function rotateSecret(

@@ -73,9 +73,7 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/**
- * Returns a reader for the records of a request. `adds` contains the members that the path implies.
- */
+/** `adds` contains the members that the path of the request implies for every record. */
 export function callReader(product: Preset, adds: object, context: CallContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');

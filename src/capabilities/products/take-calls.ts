@@ -121,7 +121,7 @@ export const segmentCalls: CallSeam = {
   },
 };
 
-/** Handles a request. `adds` contains the members that the path implies for every record. */
+/** `adds` contains the members that the path of the request implies for every record. */
 export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,

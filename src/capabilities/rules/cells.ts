@@ -9,7 +9,7 @@ import type { RuledProperty } from './property.ts';
 /** Name that replaces the name of a cell that the rules omit. */
 const leftOut = new KnownName('', role.ignored);
 
-/** Applies the rules to the cells of a record. See `judgeCells` of `RecordStage`. */
+/** See `judgeCells` of `RecordStage`. */
 export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
@@ -48,10 +48,7 @@ function withoutOverridden(page: object, lists: readonly CellList[], shape: Uint
   return Object.fromEntries(others);
 }
 
-/**
- * Applies the rules to a list of cells. Returns the number of bytes by which the cells may have
- * grown.
- */
+/** Returns the number of bytes by which the cells may have grown. */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
   let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {

@@ -37,7 +37,7 @@ export interface EntityRules {
 
 export type RulesDocument = { readonly [Of in PropertyEntity]?: EntityRules };
 
-/** Returns the actions on personal values. The list is empty if no property is personal. */
+/** Returns an empty list if no property is personal. */
 export function personalActionsOf(document: RulesDocument): PersonalAction[] {
   return Object.values(document).flatMap(({ properties = {} }) =>
     Object.values(properties).flatMap(({ personal }) => personal ?? []),

@@ -52,7 +52,7 @@ export function readSchedulesFile(
   return { ...reading, value: definitionsOf(reading.value) };
 }
 
-/** Returns the schedules of a file. Each has a time zone. */
+/** Schedules without a time zone get the time zone of the file. */
 export function definitionsOf({ schedules, timezone }: SchedulesFile): ScheduleDefinition[] {
   return schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone }));
 }

@@ -89,10 +89,7 @@ async function requestJob(
   });
 }
 
-/**
- * Copies the files of an export. Copies the manifest last, because it shows that the copy is
- * complete. May be repeated.
- */
+/** Copies the manifest last, because it shows that the copy is complete. May be repeated. */
 async function deliverExport(
   context: ScheduleContext,
   run: RunAttempt,

@@ -27,7 +27,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/** Opens a bucket. To find the oldest objects, it lists all keys, because S3 sorts them by name. */
+/** To find the oldest objects, the source lists all keys, because S3 sorts them by name. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,

@@ -30,7 +30,7 @@ export interface SourceItem {
    * Changes when the content changes. `null` if the version is not known before the item is opened.
    */
   readonly version: string | null;
-  /** Opens the item. `lastVersion` is the version that was loaded last. @throws SourceFailure */
+  /** `lastVersion` is the version that was loaded last. @throws SourceFailure */
   open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
 }
 
@@ -73,7 +73,7 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Yields the bytes of an item. Converts errors to failures of the source. */
+/** Converts errors of `bytes` to failures of the source. */
 export async function* readItem(
   bytes: AsyncIterable<Uint8Array>,
   toFailure: (error: unknown) => SourceFailure,

@@ -14,10 +14,7 @@ export interface PatchScope {
 
 export type PatchContent = Readonly<Record<string, number>>;
 
-/**
- * Copies the lines of a chunk into the table. Each line ends with a newline. Returns the number of
- * lines by kind.
- */
+/** Copies the lines of a chunk into the table. Returns the number of lines by kind. */
 export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)

@@ -109,7 +109,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** Returns true if changes are logged. Without the log, nothing can be undone. */
+/** Without the log of changes, nothing can be undone. */
 export function isUndoPossible(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
@@ -129,7 +129,7 @@ export async function takePlace(db: Database, undoId: number, loadId: number): P
     where load_id = ${undoId}`.execute(db);
 }
 
-/** Stores which loads an undo is for. Call it in the transaction that queues the undo. */
+/** Call it in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }

@@ -125,7 +125,6 @@ export function withChoices(query: Query, inspection: Inspection): Inspection {
   return { ...inspection, map, columns };
 }
 
-/** Returns what a column becomes with the map chosen by the user. */
 function becomesWith(
   map: ColumnMap,
   inspection: Inspection,
