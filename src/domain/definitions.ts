@@ -41,7 +41,7 @@ export interface Keyed {
   readonly key: string;
 }
 
-/** Lists in a definitions file by name, including those of capabilities. */
+/** The lists in a definitions file by name, including those of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {
@@ -87,7 +87,7 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` means all events without an item of their own. */
+  /** Name of an event. `*` means all events that have no item. */
   readonly key: string;
   /** 0 means forever. */
   readonly days: number;

@@ -13,7 +13,7 @@ export type LoadType = (typeof loadTypes)[number];
  */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /**
- * Statuses of the product whose API this one follows. Filters accept them, but our jobs never have
+ * Statuses of the product whose API sluice follows. Filters accept them, but our jobs never have
  * them.
  */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
@@ -43,8 +43,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code if a deletion has removed the file of a held load, or if a file that sluice writes for
- * its own use can no longer be written.
+ * Error code if a deletion has removed the file of a held load. Also if a file that sluice writes
+ * for its own use can no longer be written.
  */
 export const JOB_EXPIRED = 'job_expired';
 

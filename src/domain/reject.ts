@@ -55,8 +55,8 @@ export interface Reject extends Reason {
 }
 
 /**
- * Columns or keys that a file of rejects adds to the records: the job, the position, the reason
- * and, if a record does not fit the columns, the record itself. Loads do not store them as
+ * Columns or keys that a file of rejects adds to the records: the job, the position and the reason.
+ * The record itself is added if it does not fit the columns. Loads do not store these columns as
  * properties, so the corrected file can be loaded.
  */
 export const rejectColumns = [

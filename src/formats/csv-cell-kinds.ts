@@ -31,8 +31,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if a cell of the first record is data of the same kind as the cells below it, and no
- * cell is a word above a column of data.
+ * Returns true if a cell of the first record is data of the same kind as the cells below it.
+ * Returns false if any cell is a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -52,8 +52,8 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 
 /**
  * Returns true if the first record is a header, but each column in `positions` can be named only by
- * its position: it has no name and every other record fills it, or the header repeats its name and
- * at least one column contains only data.
+ * its position. Either the column has no name, although every record fills it, or the header
+ * repeats its name, and at least one column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

@@ -35,7 +35,7 @@ export function refineDialect(
 /**
  * Yields dialects with `'` as the quote. If it encloses all values, it is not part of them, even if
  * the plain dialect splits every record correctly. If it encloses header names, the dialect only
- * has to fit more records than the plain one: records that no longer fit contain such quotes and
+ * has to fit more records than the plain one. Records that no longer fit contain such quotes and
  * are refused. If `"` encloses cells, `'` is not a quote.
  */
 function* singleQuotes(

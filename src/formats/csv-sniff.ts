@@ -318,8 +318,8 @@ class Sniffer {
 
   /**
    * Returns the most likely header of a file without an id column, so that the refusal can list its
-   * columns: the first record if at least half of the records fit it, otherwise the first record of
-   * the best cut that may contain names.
+   * columns. That is the first record if at least half of the records fit it. Otherwise, it is the
+   * first record of the best cut that may contain names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

@@ -19,8 +19,8 @@ const TAB = 9;
 
 /**
  * Reads CSV byte by byte, in any dialect. `walk` finds the end and the cells of a record. `skip`
- * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
- * not depend on the bytes after the record, so it is the same in a chunk as in the whole file.
+ * and `findClose` find the end of a record that is too large for memory. The result of `walk` is
+ * the same in a chunk as in the whole file, because it does not depend on later bytes.
  */
 export class CsvWalker {
   /** Results of the last walk. */

@@ -105,9 +105,9 @@ const [OPEN, CLOSE] = [123, 125];
  *
  * If the next record can be found, an invalid record becomes an invalid line, and only that record
  * is refused. To be found, the next record must start with `{` on a new line, after a line that
- * contains only `}`, within MAX_RECORD_BYTES of the error. Valid JSON never contains such lines
- * inside a record. Also, the invalid record must start on a new line, and its error must not be a
- * line break inside a string. An incomplete last record also becomes an invalid line.
+ * contains only `}`. Valid JSON never contains such lines inside a record. They must follow the
+ * error within MAX_RECORD_BYTES. Also, the invalid record must start on a new line, and its error
+ * must not be a line break inside a string. An incomplete last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -35,8 +35,8 @@ const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 1
 
 /**
  * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON if its first line
- * is a complete object and more text follows, if it is damaged but at least half of its lines are
- * complete objects, and in doubt.
+ * is a complete object and more text follows. Damaged text is NDJSON if at least half of its lines
+ * are complete objects. In doubt, text is NDJSON.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);

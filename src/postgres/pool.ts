@@ -50,7 +50,7 @@ export function createPool(options: PoolOptions): pg.Pool {
   // If a connection is lost while in use, its query fails and the client emits an error. Neither pg
   // nor Kysely listens for that error, which would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // Lost idle connections are replaced by the pool.
+  // The pool replaces lost idle connections.
   pool.on('error', () => undefined);
   return pool;
 }

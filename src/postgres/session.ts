@@ -138,9 +138,9 @@ export const pooling = {
 
 /**
  * Returns true if a pooler assigns sessions to clients for one transaction or one statement. With
- * such a pooler, `listen` does not work, settings reach other clients, and we could end the session
- * of a working process instead of that of a lost worker. Its sign is that two open connections
- * share or change sessions.
+ * such a pooler, `listen` does not work, and settings reach other clients. We could also end the
+ * session of a working process instead of that of a lost worker. The sign of such a pooler is that
+ * two open connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({

@@ -38,7 +38,8 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits until the statements of single records that may not know all committed uses have ended.
+ * Waits until all statements of single records that began before this call, and so may lack the
+ * latest uses, have ended.
  * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {

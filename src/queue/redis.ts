@@ -87,7 +87,7 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Names are resolved by each connection, because certificates contain host names.
+      // Host names are resolved by each connection, because certificates contain them.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },

@@ -132,8 +132,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that merely follow from another error: errors in the variants of a union, in
-      // the items of a list that is too long, and about the members of a value of the wrong type.
+      // Omits errors that merely follow from another error. Such errors are in the variants of a
+      // union, in the items of a list that is too long, or in a value of the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;

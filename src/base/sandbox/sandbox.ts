@@ -14,8 +14,8 @@ const SANDBOX_START_MS = 30_000;
 const niceness = 10;
 
 /**
- * Signals that mean a lack of memory. V8 aborts a process whose heap is full, and the kernel kills
- * a process if the machine has no free memory.
+ * Exit signals that mean a lack of memory. V8 aborts a process whose heap is full, and the kernel
+ * kills a process if the machine has no free memory.
  */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 

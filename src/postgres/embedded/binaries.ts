@@ -120,8 +120,8 @@ function installedFolder(name: string): string | undefined {
 
 /**
  * Creates missing links between libraries. npm tarballs cannot contain links, and
- * `--ignore-scripts` skips the script that creates them. Several processes may call this at once.
- * Returns false if a link is missing and the folder is read-only.
+ * `--ignore-scripts` skips the script that creates them. Several processes may call this at the
+ * same time. Returns false if a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
