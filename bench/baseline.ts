@@ -88,8 +88,8 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies a file to `sluice.users`, whose stored form its rows already have. Each of two connections
- * copies half of them. This is the physical limit: nothing is parsed, checked or counted.
+ * Copies a file of rows in sluice's stored form to `sluice.users`. Each of two connections copies
+ * half of them. This is the physical limit: nothing is parsed, checked or counted.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */

@@ -33,8 +33,8 @@ const events = Number(flags.events);
 const turns = Number(flags.turns);
 
 /**
- * Exports that each turn runs. `byHand`: their queries are also run by hand. The last three exports
- * are compared with each other, relative to gzipped NDJSON.
+ * Exports that each turn runs. `byHand`: the queries of the export are also run by hand. The last
+ * three exports are compared with each other, relative to gzipped NDJSON.
  */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
   { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },

@@ -16,7 +16,7 @@ export interface Order {
 
 /**
  * Figures of a run. A batch counts as one request. The rate and the latencies exclude the warm-up,
- * but the other counts include it.
+ * but the counts include it.
  */
 export interface Posted {
   readonly perSecond: number;

@@ -31,7 +31,7 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
-/** Number of events that one statement stores, and of events of the user with the most events. */
+/** Number of events per statement, and of the user with the most events. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';

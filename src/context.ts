@@ -24,7 +24,7 @@ export interface System {
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
   /**
-   * Connections for reads by API callers, so that these reads do not delay records or uploads.
+   * Separate connections for reads by API callers, which must not delay records or uploads.
    * Statements end after READ_TIMEOUT_MS. Without connections of its own, it shares those of
    * `pool`.
    */

@@ -37,9 +37,9 @@ function capabilityParts(src: string, names: readonly string[]): Plugin {
 }
 
 /**
- * Bundles the console from these sources and from the parts of these capabilities, in the given
- * order. File names contain a hash of the content. Next to each file is a compressed copy.
- * manifest.json lists the files that the page loads.
+ * Bundles the console from the sources in `src`, with the parts of capabilities in the given order.
+ * File names contain a hash of the content. Next to each file is a compressed copy. manifest.json
+ * lists the files that the page loads.
  */
 export async function bundleConsole(
   src: string,

@@ -20,7 +20,7 @@ function withDependants(name: string): string[] {
 }
 
 /**
- * Type-checks a copy of the source without these capabilities. Returns the output of the compiler.
+ * Type-checks a copy of the source without the named capabilities. Returns the compiler's output.
  */
 async function checkWithout(names: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));

@@ -9,8 +9,8 @@ import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
  * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes for
- * single records and profiles cache keys for a second. A request from the console may have a
- * session instead, whose scopes depend on how its user signed in.
+ * single records and profiles cache keys for a second. Requests from the console may have a session
+ * instead. Its scopes depend on how the user signed in.
  */
 export function addAuth(app: FastifyInstance, system: System): void {
   const { db, config, acts } = system;

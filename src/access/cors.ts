@@ -1,6 +1,6 @@
 /*
- * Allows pages of other sites to send records with a key, if the environment allows the origin of
- * these pages.
+ * Allows pages from other origins to send records with a key, if the environment allows their
+ * origin.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';

@@ -25,7 +25,7 @@ interface WorkersOptions {
 
 /**
  * Runs `work` while workers run. Afterwards, stops the workers that it has started. At a second
- * Ctrl-C, kills these workers.
+ * Ctrl-C, kills them.
  */
 export async function withWorkers<T>(
   session: Session,

@@ -111,7 +111,7 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** Name in the style of other programs. They may identify a file by the last part of its path. */
+/** Name in the style of other programs, which may identify a file by the last part of its path. */
 const namedRef = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,

@@ -15,7 +15,7 @@ import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
 /**
  * The checks open their own connections. All requests share the checks, which run at most once in
- * `keepMs`, and wait for them for at most `deadlineMs`.
+ * `keepMs`. Each request waits at most `deadlineMs`.
  */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 

@@ -21,7 +21,7 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes expired data, for the daily task and for `sluice prune`, which may run at the same time.
+ * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
  * Returns counts. `tended` contains the counts of capabilities, under their API names.
  */
 export async function prune(context: PruneContext) {

@@ -37,7 +37,7 @@ export class KnownProperties {
   }
 
   /**
-   * Stores new names until the list is full, and widens stored types to include these types. The
+   * Stores new names until the list is full, and widens stored types to include the given ones. The
    * type `null` stores a new name as `string`.
    */
   async learn(

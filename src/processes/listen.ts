@@ -16,8 +16,7 @@ const reserve = 32;
  * Tracks connections. When a server stops, Node does not close connections that have never had a
  * request, and would wait for them.
  * If `most` connections are open, a new one replaces the one that has waited longest for a request.
- * If all of them have requests in progress, a few new connections are accepted and the requests on
- * these are refused.
+ * If all have requests in progress, accepts a few more connections, but refuses their requests.
  */
 class Connections {
   readonly #most: number;

@@ -1,6 +1,6 @@
 /**
- * The HTTP server of `sluice start` and `sluice serve`, with its system and first API key. Also the
- * other parts of `sluice start`.
+ * The HTTP server of `sluice start` and `sluice serve`, with its system and first API key, and the
+ * remaining parts of `sluice start`.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -5,8 +5,8 @@ import type { Gauges } from './gauges.ts';
 
 /**
  * Figures from the database, and the gauges that show them. `read` uses a connection of the watch
- * pool, at intervals of at least several seconds. Its result has one field per figure, and `sluice
- * status` shows these fields.
+ * pool, at intervals of at least several seconds. Its result has one field per figure, shown by
+ * `sluice status`.
  */
 export interface Figures {
   read(watch: pg.Pool): Promise<object>;

@@ -76,8 +76,8 @@ async function send(api: Api, option: string): Promise<string> {
 }
 
 /**
- * Kills every process and starts new ones each time the next of `shares` of the job is done.
- * Returns the last server.
+ * As soon as the job reaches each of `shares`, kills every process and starts new ones. Returns the
+ * last server.
  */
 async function killAll(site: Site, before: Api, jobId: string, shares: readonly number[]): Promise<Api> {
   let api = before;

@@ -226,7 +226,7 @@ describe('applies at the same time', () => {
   });
 });
 
-/** Sorts items that have no id by key, which is the order in which the service returns them. */
+/** Sorts items without an id by key, as the service returns them. */
 function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
   const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
     list.toSorted((a, b) => (a.key < b.key ? -1 : 1));

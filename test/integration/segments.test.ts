@@ -56,9 +56,7 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 }
 
 describe('a property', () => {
-  /**
-   * There is one user for each value, whose id is the value as JSON, and one user without a value.
-   */
+  /** One user for each value, with the value as JSON as the id, and one user without a value. */
   const values = [
     ...[
       '"pro"',

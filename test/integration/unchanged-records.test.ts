@@ -243,8 +243,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows, but restores the digests that the changes removed, which then match records that
-   * differ from the rows.
+   * Changes rows, but restores the digests that the changes removed. The digests then match records
+   * that differ from the rows.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

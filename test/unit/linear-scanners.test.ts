@@ -143,7 +143,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Refused records of about `bytes` bytes, whose causes take the longest to find. */
+/** Refused records whose causes take the longest to find, of about `bytes` bytes. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Clock, growing, pollUntil, retry } from '../../src/base/retry.ts';
 
-/** A clock that advances only during waits, and a list of these waits. */
+/** A clock that advances only during waits, and the list of its waits. */
 function manualClock(onWait = (_turn: number): void => undefined) {
   const waits: number[] = [];
   let nowMs = 0;

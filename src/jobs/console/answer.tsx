@@ -34,8 +34,7 @@ interface LoadProps {
 }
 
 /**
- * Shows the outcome or progress of the job in a sentence. If a person has to do something, also
- * shows what.
+ * Shows the outcome or progress of the job in a sentence, and what a person has to do, if anything.
  */
 export function Answer({ job }: JobProps): VNode {
   const { status, failure, last_error: lastError } = job;

@@ -24,8 +24,8 @@ const company = 'segment_company';
 
 /**
  * Compiles the condition that user `scope.user` belongs to the environment and the segment. The
- * condition is never null. Combine it with other conditions with `and`, so that PostgreSQL can use
- * joins. It needs the schema `sluice`.
+ * condition is never null. Add it to other conditions with `and`, so that PostgreSQL can use joins.
+ * It needs the schema `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;

@@ -22,7 +22,7 @@ const users = [
 
 beforeAll(async () => {
   await fill(t.key);
-  // The same ids of another environment have other values.
+  // In another environment, the same ids have different values.
   const other = await t.addEnvironment('other');
   await server.json('/v1/identify', { key: other.key, json: { user_id: 'u4', metadata: { plan: 'pro' } } });
   await track(other.key, 'u4', 'paid');

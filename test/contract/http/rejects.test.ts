@@ -265,8 +265,8 @@ describe('rejects as CSV', () => {
       totalRows: 8,
       tally: { read: 8, rejected: 8, inserted: 0 },
     });
-    // A record that fits the columns keeps its error code. Any other is now in the column
-    // sluice_raw and lacks an id.
+    // A record that fits the columns keeps its error code. Other records are now in the column
+    // sluice_raw and lack an id.
     const codes = rejects.data.map((reject) => reject.error_code);
     const ownCodes = new Set(['missing_id', 'id_too_long']);
     expect(await codesOf(again)).toEqual(codes.map((code) => (ownCodes.has(code) ? code : 'missing_id')));

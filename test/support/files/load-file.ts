@@ -286,7 +286,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
-/** Counts the temporary rows of a load, which must be removed once the load has ended. */
+/** Counts the temporary rows of a load. None may remain once the load has ended. */
 export async function countLeftovers(context: LoadContext, jobId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select (

@@ -91,7 +91,7 @@ export function createProfileFile({
   };
 }
 
-/** Returns the table that must result from loading these files in order. */
+/** Returns the table that must result from loading the files in order. */
 export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, Profile> {
   const table = new Map<string, Profile>();
   for (const file of files) file.applyTo(table);

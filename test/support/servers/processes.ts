@@ -75,8 +75,8 @@ export class SluiceProcess {
 }
 
 /**
- * Starts `sluice <args>` in its own process group, with only these environment variables. `stderr`
- * is a file descriptor that receives standard error.
+ * Starts `sluice <args>` in its own process group, with no environment variables but `variables`.
+ * `stderr` is a file descriptor that receives standard error.
  */
 export function startSluice(
   args: readonly string[],

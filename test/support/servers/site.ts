@@ -219,8 +219,8 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Inserts the user `key` without committing, until the returned function is called. A worker that
- * writes this user waits within the transaction of its chunk.
+ * Keeps an uncommitted insert of the user `key` until the returned function is called. A worker
+ * that writes this user waits within the transaction of its chunk.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [

@@ -12,7 +12,7 @@ export interface WebServer {
   /** Certificate authority of the server, in PEM. `null` if the server uses http. */
   readonly cert: string | null;
   readonly requests: IncomingMessage[];
-  /** Defines the response for a path. A path without a query also matches with any query. */
+  /** Defines the response for a path. A path without a query matches any query. */
   answer(path: string, how: Answer): void;
   stop(): Promise<void>;
 }

@@ -230,7 +230,7 @@ const kindMember = fc.tuple(
     fc.constantFrom('"identify_user"', '"identify_company"', '"x"', 'null', '3'),
   ),
 );
-/** Members of events. In a profile record, members with these names are properties. */
+/** Members of events. In a profile record, they are ordinary properties. */
 const eventMembers = fc
   .tuple(
     kindMember,

@@ -106,7 +106,7 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'ca
   readonly children?: ComponentChildren;
 }
 
-/** A panel with a table. If the rows are a page, the panel also has a pager. */
+/** A panel with a table and, if the rows are a page, a pager. */
 export function List<T>(props: ListProps<T>): VNode {
   const { of, title, aside, caption = title ?? '', one = 'row', many, children, ...table } = props;
   const isMain = title === undefined;

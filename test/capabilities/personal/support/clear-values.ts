@@ -18,7 +18,7 @@ export const clearUser = (n: number | string) => ({
 export const clearEvent = (n: number | string) => ({ card: `4111 ${marker} ${n}`, ip: '203.0.113.77' });
 export const clearCompany = (n: number | string) => ({ contact: `${marker}.${n}@acme.example` });
 
-/** Rules for personal data. A record can also break the rule for `level`. */
+/** Rules for personal data, and a rule for `level` that a record can break. */
 export const personalRules = `users:
   properties:
     email: { personal: hash }
