@@ -24,7 +24,6 @@ import type { FigureSeam, Preflight } from './telemetry/seam.ts';
  * need are imported on demand.
  */
 export interface Capability {
-  /** Name of the folder. */
   readonly name: string;
   /** Other capabilities that this one calls. */
   readonly needs?: readonly string[];

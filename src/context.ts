@@ -49,7 +49,6 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, in addition to `poolSize`. Default: none. */
   readonly readPoolSize?: number;
-  /** True if the system merges the small loads that it accepts. */
   readonly mergesSmallLoads?: boolean;
   /** Closed with the system. Default: none. */
   readonly sandboxes?: Sandboxes | null;

@@ -1,8 +1,8 @@
 /*
  * All or nothing: a load with `on_failure=undo` is undone if it fails or is cancelled. The undo is
  * queued and started in the transaction that ends the load, so it precedes the next job of the
- * lane. `store.ts` decides whether there is anything to undo. If the undo fails, the lane
- * continues, the load reports the failure, and the undo can be retried.
+ * lane. If the undo fails, the lane continues, the load reports the failure, and the undo can be
+ * retried.
  */
 import { inputError } from '../../base/errors.ts';
 import { named, say } from '../../base/sentence.ts';

@@ -10,9 +10,7 @@ export interface SectionChange extends ItemChange {
   readonly section: string;
 }
 
-/** Changes that a file makes in its environment. */
 export interface EnvironmentPlan {
-  /** True if the environment does not exist yet. */
   readonly isNew: boolean;
   readonly changes: readonly SectionChange[];
 }

@@ -163,7 +163,6 @@ async function confirm(terminal: Terminal, lines: readonly string[]): Promise<bo
   }
 }
 
-/** Outcome of a file: its plan, or the error. */
 type Result = EnvironmentFile & ({ readonly plan: EnvironmentPlan } | { readonly error: string });
 
 async function resultOf(

@@ -61,7 +61,6 @@ export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
-  /** The latest version that had no problems. */
   #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
   /**
    * Content of the error file. `null` if there is no error file. `undefined` if it is not known

@@ -92,7 +92,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Inserts the row of a refused file, logs it, and notifies subscribers of failed loads. */
+/** Also notifies the subscribers of failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,

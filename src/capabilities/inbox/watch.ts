@@ -16,9 +16,8 @@ import { InboxLock, readOpenInboxFiles, rowKey } from './store.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*
- * Watches the inbox, which has a folder for each environment. One worker at a time takes in
- * complete files (`take-in.ts`). Until the load has ended, the file remains in place, and a row in
- * `inbox_files` marks it as taken. Then, `conclude.ts` moves it to `done` or `failed`.
+ * Watches the inbox, which has a folder for each environment. Until the load of a file has ended,
+ * the file remains in place, and a row in `inbox_files` marks it as taken.
  */
 
 /** Pause between two scans, as a fraction of the time for which a file must be unchanged. */

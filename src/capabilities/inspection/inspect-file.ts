@@ -308,7 +308,6 @@ export function renderProblem({ problem }: InspectionBase) {
   };
 }
 
-/** Renders the inspection of a file that cannot be read as records. */
 export function renderUnreadable(problem: InputError) {
   const none: FileContent = {
     head: '',

@@ -150,7 +150,6 @@ async function writeRetired(
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Returns true if `content` is the hash of the events in a month's hot files. */
 async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,

@@ -11,7 +11,6 @@ import { type LakeGroup, readGroups } from './read-events.ts';
 
 const columns = columnsOf('events', everything);
 
-/** Users or companies that are to be removed from events. */
 export interface Erasure {
   readonly entity: Entity;
   readonly ids: ReadonlySet<string>;

@@ -1,7 +1,6 @@
 import { type GuardLimit, readLimit } from '../../domain/guards.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 
-/** Options of a mirror, which is a load that removes the profiles missing from its file. */
 export interface Mirror {
   readonly maxRemoved: GuardLimit;
   readonly despiteRejects: boolean;

@@ -21,7 +21,6 @@ export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
 
-/** Facts that determine which profiles a mirror may remove. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
@@ -32,9 +31,9 @@ export interface MirrorScope {
 }
 
 /**
- * Reads a mirror's options, scope and decision. `isLogged`: the log contains all changes since the
- * file was received. `isDoubtful`: records were refused for a reason other than suppression, so a
- * missing profile may be that of a refused record.
+ * `isLogged`: the log contains all changes since the file was received. `isDoubtful`: records were
+ * refused for a reason other than suppression, so a missing profile may be that of a refused
+ * record.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {

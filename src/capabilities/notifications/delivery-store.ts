@@ -151,7 +151,6 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Changes the address of pending deliveries. */
 export async function redirectDeliveries(
   db: Database,
   subscriptionId: string,

@@ -1,8 +1,7 @@
 /*
  * Notifications: webhooks and mail about ended jobs. `record.ts` writes an event and its deliveries
- * in the transaction that ends the job. `deliver.ts` sends them. `subscriptions.ts` manages the
- * receivers. `section.ts` reads the receivers that a file declares. Each receiver gets each event
- * at least once, or the delivery is listed as dead.
+ * in the transaction that ends the job. `deliver.ts` sends them. Each receiver gets each event at
+ * least once, or the delivery is listed as dead.
  */
 import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';

@@ -185,7 +185,6 @@ function wishOf(declared: DeclaredSubscription, of: Declaration): Wish {
   return { ...shared, channel: 'webhook', target: readUrl(url, of), secret: filledIn };
 }
 
-/** A change with the subscription before and after it. */
 interface Step {
   readonly change: ItemChange;
   readonly before: Subscription | null;

@@ -6,7 +6,6 @@ import { oneLine } from './brief.ts';
 const MAX_NOTIFICATION_ERROR_CHARS = 500;
 const MAX_ANSWER_BYTES = 1024;
 
-/** Rules for webhooks: which addresses are allowed, and how long a call may take. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
   /** Time limit for everything from the name look-up to the head of the response. */
@@ -26,7 +25,7 @@ export interface Webhook {
 }
 
 interface WebhookAnswer {
-  /** HTTP status. `null` if there was no response. */
+  /** `null` if there was no response. */
   readonly status: number | null;
   /** Error message on one line. `null` if there was no error. */
   readonly error: string | null;

@@ -20,7 +20,6 @@ export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcome
   /** Default: `standard`. */
   readonly format?: Format;
 };
-/** A subscription that a file declares. */
 export type NamedSubscription = NewSubscription & { readonly name: string; readonly format: Format };
 
 /** `secret` is `null` for mail and chats. */

@@ -21,7 +21,6 @@ export interface Attempt {
 
 const seedBytes = 32;
 
-/** Returns a new attempt, and the value of its cookie. */
 export function beginAttempt(settings: OidcSettings, path: string): { attempt: Attempt; cookie: string } {
   const seed = randomBytes(seedBytes).toString('base64url');
   const text = [seed, Date.now().toString(36), Buffer.from(path).toString('base64url')].join('.');

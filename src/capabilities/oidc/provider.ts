@@ -127,7 +127,7 @@ const request: CustomFetch = async (address, { method, headers, body, signal }) 
 
 export const callbackOf = ({ publicUrl }: OidcSettings) => `${publicUrl}/v1/console/oidc/callback`;
 
-/** Returns the provider's address for the sign-in. @throws ProviderProblem */
+/** @throws ProviderProblem */
 export async function authorizationUrl(
   config: Config,
   settings: OidcSettings,
@@ -239,7 +239,6 @@ function personalClaims(claims: object): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !protocolClaims.has(name)));
 }
 
-/** Omits the claims that `others` has. */
 export function without(claims: Claims, others: Claims): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !Object.hasOwn(others, name)));
 }

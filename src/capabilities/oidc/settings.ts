@@ -1,6 +1,5 @@
 import type { Config } from '../../base/config.ts';
 
-/** Settings for sign-in by OpenID Connect. */
 export interface OidcSettings {
   readonly issuer: string;
   readonly clientId: string;

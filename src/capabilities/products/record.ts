@@ -44,7 +44,7 @@ export interface ProfileChanges {
   readonly unset: unknown;
 }
 
-/** Returns the changed properties. A removed property is `null`. */
+/** A removed property is `null` in the result. */
 export function propertiesOf({ setOnce, set, unset }: ProfileChanges): JsonObject {
   const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
   const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);

@@ -35,7 +35,6 @@ const MAX_MEMBERSHIPS = 250_000;
 /** Number of lines that are rewritten before other work in the process gets a turn. */
 const LINES_AT_A_TIME = 100;
 
-/** Yields the lines of the rewritten file in blocks. */
 export async function* rewrite(
   files: Pick<FileStore, 'readRange'>,
   received: ReceivedFile,

@@ -29,7 +29,6 @@ export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
   /** Remedy for a property that is not listed. Default: `allow`. */
   readonly unknown?: 'allow' | Remedy;
-  /** Allowed names of events. */
   readonly names?: readonly string[];
   /** Remedy for an event whose name is not in `names`. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';

@@ -16,7 +16,6 @@ const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 
-/** Returns the reason why a pattern cannot be used, or `null`. */
 export function patternProblem(text: string): string | null {
   if (surrogate.test(text)) return 'has half a character; write \\u{1F600} for \\ud83d\\ude00';
   try {

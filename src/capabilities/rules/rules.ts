@@ -69,7 +69,7 @@ export const rules: Capability = {
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
-/** Returns the current rules. `null` if the environment has never had rules. */
+/** Returns `null` if the environment has never had rules. */
 export async function readDocument(db: Database, environmentId: number): Promise<RulesDocument | null> {
   return (await readRules(db, environmentId))?.document ?? null;
 }

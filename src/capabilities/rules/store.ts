@@ -29,7 +29,7 @@ export interface AppliedRules {
 
 const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
-/** Reads the current rules. `null` if the environment has never had rules. */
+/** Returns `null` if the environment has never had rules. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
   const row = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
@@ -59,7 +59,7 @@ export async function applyRules(
   return applied;
 }
 
-/** Stores the version that follows `before`. Call `rulesCommitted` after the commit. */
+/** Call `rulesCommitted` after the commit. */
 export async function insertRules(
   { db: transaction, acts }: ActContext,
   environmentId: number,

@@ -29,7 +29,7 @@ export const SHOWN_RUNS = 14;
 export const NEXT_DUE_TIMES = 5;
 export const MAX_TOLD_ITEMS = 100;
 
-/** Statuses of a run. The comment on sluice.schedule_runs explains them. */
+/** The comment on the table sluice.schedule_runs explains the statuses. */
 const runStatuses = [
   ...(['queued', 'running', 'waiting', 'held'] as const),
   ...(['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const),

@@ -52,7 +52,6 @@ export function dueTimes(
   return instants.reverse();
 }
 
-/** Returns the first `limit` due times after `after`. */
 export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
   const pattern = parse(cron, timeZone);
   const instants: number[] = [];
@@ -83,7 +82,6 @@ export interface ExportRange {
   readonly to: string;
 }
 
-/** Converts a range of dates or months to instants, relative to `dueAt`. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
   /** Returns the start of the due day or month, or of the one `before` days or months earlier. */

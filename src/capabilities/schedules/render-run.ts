@@ -95,7 +95,6 @@ function renderDocument(run: ScheduleRun, work: RunWork, baseUrl: string) {
   };
 }
 
-/** Renders a run for the list of schedules. */
 export function renderShortRun(run: ScheduleRun) {
   const failure = failureOf(run);
   return {
@@ -156,7 +155,6 @@ function factsOf(run: ScheduleRun) {
   return { jobId: null, type: 'schedule', status: run.status, failure: failureOf(run) };
 }
 
-/** Returns why a run failed or was skipped, or `null`. */
 function failureOf({ code, reason }: ScheduleRun) {
   return code === null ? null : { code, message: reason ?? code };
 }

@@ -40,12 +40,10 @@ export const notifiedEnds = [
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Converts a duration such as `90s` to milliseconds. */
 export function millisecondsOf(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
 }
 
-/** Schema of durations such as `90s`, `30m`, `24h` or `7d`. */
 export function duration(description: string, leastMs: number, mostMs: number) {
   const schema = Type.String({
     description,
@@ -166,7 +164,6 @@ const sources = { files, http, s3, command } as const;
 export type SourceKind = keyof typeof sources;
 export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 
-/** The options that the loads and the exports of schedules may have. */
 export interface JobOptions {
   readonly optionTable: OptionTable;
   readonly exportOptions: ExportOptions;

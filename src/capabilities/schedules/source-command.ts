@@ -88,7 +88,6 @@ export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {
 
 const anyDates: Dates = { today: '', yesterday: '' };
 
-/** Returns the reason why a command cannot run with the given parameters, or `null`. */
 export function commandProblem(
   commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,

@@ -159,7 +159,6 @@ function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number
     where p.ctid = l.place`;
 }
 
-/** Assignments that write all columns of a profile `p`. */
 function written(
   entity: Entity,
   { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,

@@ -191,7 +191,6 @@ export const undoneByJob = sql<string>`(
   select u.job_id from load_lineage n join loads u on u.load_id = n.taken_back_by where n.load_id = loads.load_id
 )`;
 
-/** Facts about an undo that its counts do not include. */
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];

@@ -56,7 +56,6 @@ export async function writePatch(
 const newline = 0x0a;
 const bracket = 0x5b;
 
-/** Collects the lines of the file, and cuts the file into chunks. */
 class PatchFile {
   readonly #writer: FileWriter;
   readonly #undone: UndoneLoads;

@@ -26,7 +26,6 @@ function fieldOf(job: LoadJob): OnFailureField {
   return (job as { on_failure?: OnFailureField }).on_failure ?? null;
 }
 
-/** Asks whether a failed or cancelled load is undone. */
 function OnFailure({ query }: { readonly query: Query }): VNode {
   const isOn = query.get('on_failure') === 'undo';
   return (

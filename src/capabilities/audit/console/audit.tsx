@@ -8,10 +8,8 @@ import { ClearFilters, type Column, List } from '../../../console/client/ui/list
 import { Badge, Empty, Page, Time, TwoLines } from '../../../console/client/ui/page.tsx';
 import type { AuditEntry } from '../api.ts';
 
-/** Names of the filters, in the API and in the page's address. */
 const filters = ['actor', 'thing', 'action', 'since'] as const;
 
-/** Screen for administrators: who did what. */
 export function Audit(): VNode {
   const query = useQuery();
   return (

@@ -10,7 +10,6 @@ import { Badge, Problems, VisibleText } from '../../../console/client/ui/page.ts
 import { noOptions } from './inspection.ts';
 import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 
-/** Accepts files that are dropped or chosen, and lists the files sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
   useEffect(

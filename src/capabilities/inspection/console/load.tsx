@@ -9,8 +9,8 @@ import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**
- * Screen of a file whose load has not been planned yet. The address stores all choices, and the
- * server stores the file. Therefore, any browser can continue, and nothing is sent twice.
+ * The page's address stores all choices, and the server stores the file. Therefore, any browser can
+ * continue, and nothing is sent twice.
  */
 export function Load(): VNode {
   const query = useQuery();

@@ -61,7 +61,6 @@ function controlsOf(query: Query) {
       onChange={choose(name)}
     />
   );
-  /** Shows the detected value, and a control to override it. */
   const detected = (name: string, label: string, seen: string | null | undefined, options: Options) =>
     choice(
       name,
@@ -105,10 +104,6 @@ export function Dialect({ query, inspection: { read_as: readAs } }: Inspected): 
   );
 }
 
-/**
- * Shows what kind of records the file contains, and what happens to values or profiles that are
- * missing from the file.
- */
 export function Meaning({ query, inspection: { preset, entity } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   return (

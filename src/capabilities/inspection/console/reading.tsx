@@ -65,7 +65,6 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
 
 const shownLines = 20;
 
-/** Shows the beginning of the file, with invisible characters made visible. */
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (

@@ -19,7 +19,7 @@ export interface Sending {
   readonly sent: number;
   /** `waiting`: the connection was lost. The file will be sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
-  /** Id of the upload. Empty until the file has been sent completely. */
+  /** Empty until the file has been sent completely. */
   readonly uploadId: string;
   readonly error: ApiError | null;
 }

@@ -12,7 +12,6 @@ export const part: Part = {
   },
 };
 
-/** Asks what happens to profiles that are not in the file. */
 function Mirrored({ query }: { readonly query: Query }): VNode {
   const mirror = query.get('mirror');
   const none = { max_removed: undefined, mirror_despite_rejects: undefined };

@@ -148,9 +148,6 @@ function squaresOf(of: Schedule): VNode {
 
 const mostRuns = 50;
 
-/**
- * Screen with one schedule's runs and their jobs. A failed run can be repeated for its due time.
- */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;

@@ -1,4 +1,3 @@
-/** Returns true if the text needs no quotes in YAML. */
 const isPlain = (text: string): boolean =>
   /^[A-Za-z][\w ./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off)$/i.test(text) && !/\s$/.test(text);
 

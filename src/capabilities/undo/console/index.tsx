@@ -47,7 +47,6 @@ function outcomeText(job: LoadJob): string {
   return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
 }
 
-/** Returns true if the job wrote something that has not been undone. */
 function isUndoable(job: JobDetail): boolean {
   if (!isLoad(job)) return false;
   const { inserted, updated, removed } = job.counts;
