@@ -105,9 +105,7 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/**
- * Error code for addresses of this machine, of the local network or of a cloud's metadata service.
- */
+/** Error code for addresses that the `Reach` does not allow. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {

@@ -8,7 +8,7 @@ export interface Actor {
   readonly name: string | null;
   /** Console session. Default: none. */
   readonly sessionId?: string | null;
-  /** IP address of the request, or host of the command. Default: this process. */
+  /** IP address of the request, or host of the command. Missing for acts of the service itself. */
   readonly address?: string | null;
 }
 

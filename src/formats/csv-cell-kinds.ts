@@ -52,7 +52,7 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 
 /**
  * Returns true if the first record is a header, but each column in `positions` can be named only by
- * its position. Either the column has no name, although every record fills it, or the header
+ * its position. Either the column has no name, although all other records fill it, or the header
  * repeats its name, and at least one column contains only data.
  */
 export function needsPositions(

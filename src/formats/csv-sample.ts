@@ -190,7 +190,7 @@ export class CsvSample {
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** `number` is counted from 1. */
+  /** Returns the header that begins at a record. The first record has the number 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }

@@ -63,7 +63,7 @@ export function objectOf<P extends TProperties>(title: string, description: stri
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
-/** Returns options of a schema for objects that have exactly one of these members. */
+/** Returns schema options that require exactly one of these members. */
 export function exactlyOne(
   names: readonly string[],
   sentence: string,
