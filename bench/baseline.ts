@@ -11,7 +11,7 @@ import { columns } from './users-file.ts';
  * keep a ledger.
  */
 export interface Baseline {
-  /** Returns seconds. */
+  /** Returns the seconds of the load. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
   /** Table into which the rows are merged. */
@@ -94,7 +94,7 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Returns seconds. */
+  /** Returns the seconds of the copy. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }

@@ -1,7 +1,8 @@
 /*
- * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): one table of 83 records and
- * nine columns, once undamaged, and damaged in 2 289 ways. We invented a table with the shape of
- * the original: quotes only where a cell needs them, inches, apostrophes and an empty last column.
+ * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023). They contain one table of 83
+ * records and nine columns: once undamaged, and damaged in 2 289 ways. We invented a table with the
+ * shape of the original: quotes only where a cell needs them, inches, apostrophes and an empty last
+ * column.
  */
 
 export type Row = readonly string[];

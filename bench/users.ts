@@ -34,7 +34,7 @@ interface Way {
   readonly table: string;
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Returns seconds. */
+  /** Returns the seconds of the load. */
   run(path: string, step: Step): Promise<number>;
 }
 

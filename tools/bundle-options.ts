@@ -1,6 +1,6 @@
 /**
  * Options for bundling a program and its imports into a few files. Otherwise, Node would read about
- * twelve hundred files, which takes almost a second in every sluice process, and users would have
+ * twelve hundred files, which takes almost a second in every sluice process. Users would also have
  * to install the bundled packages.
  */
 import { readFile } from 'node:fs/promises';

@@ -22,8 +22,8 @@ import { showMemory, showOutcome } from './show-outcome.ts';
 import type { DemoFlags, DemoStage } from './stage.ts';
 
 /**
- * Embedded defaults that replace environment variables, so that the demo uses no other database and
- * any free port.
+ * Defaults that replace environment variables, so that the demo uses an embedded database and any
+ * free port.
  */
 const defaults = {
   DATABASE_URL: '',

@@ -15,7 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Maximum numbers of running and of waiting look-ups of credentials not known to be valid. */
+/** Look-ups of credentials not known to be valid: maximum running, and maximum waiting. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
@@ -110,7 +110,7 @@ const maxHeaderLength = 256;
 
 /**
  * Briefly caches the callers of valid headers, and shares concurrent look-ups. A hash table does
- * not compare in constant time, which is safe because its hashes have a secret seed and a key has
+ * not compare in constant time. That is safe because its hashes have a secret seed and a key has
  * 200 random bits.
  */
 export class KeyCache {

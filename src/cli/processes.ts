@@ -250,9 +250,9 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-// Data may make our code loop forever, which signals and deadlines in the same thread cannot
-// interrupt. Another thread watches the event loop and ends the process, whose leases then lapse.
-// All threads pause together, so a paused process or a sleeping machine does not count as a loop.
+// Data may cause an endless loop, which signals and deadlines in the same thread cannot interrupt.
+// Another thread watches the event loop and ends the process, whose leases then lapse. All threads
+// pause together, so a paused process or a sleeping machine does not count as a loop.
 const ticks = 20;
 
 /**

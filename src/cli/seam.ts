@@ -23,7 +23,7 @@ export interface DeclaredSection<S extends TSchema = TSchema> {
   open(of: Declaration): Promise<OpenSection<S>>;
 }
 
-/** A section that reads its member of one file. */
+/** A section, opened to read its member of one file. */
 export interface OpenSection<S extends TSchema = TSchema> {
   /** Reader of the member. It reports every problem that can be found without a database. */
   readonly file: OperatorFile<S>;

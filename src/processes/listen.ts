@@ -199,7 +199,7 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const binding = app.server.address();
   if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
-  // An address that means all interfaces cannot be called, so `localhost` replaces it.
+  // Clients cannot connect to an address that means all interfaces, so `localhost` replaces it.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

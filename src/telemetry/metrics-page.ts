@@ -156,8 +156,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Pause as a multiple of the time that reading took, so that reading the figures of all loads uses
- * at most a hundredth of a connection's time.
+ * Pause as a multiple of the time that reading took. Reading the figures of all loads thus uses at
+ * most a hundredth of a connection's time.
  */
 const restPerWork = 100;
 

@@ -45,7 +45,7 @@ async function inNode(work: () => unknown): Promise<number> {
   return (user + system) / 1e6;
 }
 
-/** Measures the sessions of this test's database. The work may not open or close sessions. */
+/** Measures the sessions of this test's database. The work must not open or close sessions. */
 async function inPostgres(work: () => unknown): Promise<number> {
   const before = await sessionSeconds();
   await work();

@@ -318,7 +318,7 @@ describe('a bucket', () => {
     const begin = async () => (await store.create()).write(pattern(9 * MiB));
     await begin();
     await waitFor('the upload to be begun', async () => (await s3.uploads()).length === 1);
-    // `sweepTemporary` must not remove uploads younger than `uploadLifeMs`, even with a lower age.
+    // `sweepTemporary` must not remove uploads younger than `uploadLifeMs`, even for a lower age.
     const careful = createS3Store(location, { maxFileBytes: 1 });
     expect(await careful.sweepTemporary(0)).toBe(0);
     const strict = createS3Store(location, { maxFileBytes: 1, uploadLifeMs: 0 });

@@ -177,9 +177,7 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/**
- * Returns an array as the text of one parameter, because a statement has at most 65 535 of them.
- */
+/** Returns an array as the text of one parameter. A statement has at most 65 535 parameters. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }

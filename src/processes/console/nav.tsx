@@ -217,9 +217,9 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * Moves the focus from row to row with j and k. From a button in a row, it first moves to that row.
- * From elsewhere, it moves to the selected row or, if there is none, to the first row. Returns
- * false if the focus does not move.
+ * Moves the focus from row to row. From a button in a row, j and k move it to that row. From
+ * elsewhere, they move it to the selected row or, if there is none, to the first row. Returns false
+ * if the focus does not move.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];

@@ -70,7 +70,7 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/** Connections that a server and a worker need besides their pool, and that a command needs. */
+/** Connections that servers and workers need besides their pools, and that a command needs. */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
 /** Number of additional connections if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;

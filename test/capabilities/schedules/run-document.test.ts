@@ -35,7 +35,7 @@ const context = scheduleContext(t, {
 const address = 'ops@example.com';
 let minutes = 0;
 
-/** Links begin with the caller's address, but those of events with PUBLIC_URL. */
+/** Links begin with the address that the caller used. Links in events begin with PUBLIC_URL. */
 const withoutHosts = (document: object): unknown =>
   JSON.parse(JSON.stringify(document).replaceAll(/https?:\/\/[^/"]+/g, ''));
 

@@ -23,7 +23,7 @@ export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/** Returns the end of the month of an event, when its retention period starts. */
+/** Returns the end of an event's month, when the event's retention period starts. */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);

@@ -9,10 +9,7 @@ export interface FedRecord {
   readonly problem: string | null;
 }
 
-/**
- * Runs a scanner on a growing buffer: first with the bytes up to the first of `ends`, then with
- * those up to the second, and so on.
- */
+/** Runs a scanner on a growing buffer, which in each step ends at the next of `ends`. */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
