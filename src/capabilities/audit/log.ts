@@ -9,8 +9,8 @@ import { insertEntries, type NewEntry } from './store.ts';
 /** Interval in milliseconds at which a process writes its counts of refused credentials. */
 const FLUSH_MS = 2_000;
 /**
- * Maximum number of networks per hour and process whose refused credentials are counted
- * separately. The others are counted together, so that nobody can fill the disk.
+ * Maximum number of networks per hour and process whose refused credentials are counted separately.
+ * Without a limit, anyone could fill the disk.
  */
 export const MAX_COUNTED_NETWORKS = 250;
 

@@ -24,8 +24,8 @@ const writesAtATime = 4;
 
 /**
  * Moves refused files, and files whose load has ended, to `done` or `failed`, each with a receipt.
- * The ledger records a file's destination before anything is written there, so an interrupted move
- * can be repeated.
+ * A file's destination is recorded before anything is written there, so an interrupted move can be
+ * repeated.
  */
 export async function concludeFiles(
   context: InboxContext,
@@ -84,8 +84,8 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
 }
 
 /**
- * Returns true if the file is still in the inbox and its destination is free. A move never
- * overwrites a file: names are checked before they are reserved, and again before the move.
+ * Returns true if the file is still in the inbox and its destination is free. The destination was
+ * free when it was reserved, but may have been taken since.
  */
 async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Promise<boolean> {
   const isThere = async (): Promise<boolean> => {
@@ -172,10 +172,7 @@ async function renderReceipt(
   };
 }
 
-/**
- * Returns why a file was not loaded. `load` is `null` if the file has no load, or if the record of
- * the load was deleted.
- */
+/** `load` is `null` if the file has no load, or if the record of the load was deleted. */
 function reasonsOf(file: InboxFile, load: Load | null): readonly RefusalReason[] {
   if (file.state === 'refused') return file.reasons;
   if (load?.status === 'completed') return file.isDuplicate ? [duplicateOf(file)] : [];

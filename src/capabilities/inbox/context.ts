@@ -20,8 +20,7 @@ export interface Inbox {
   /** Absolute path without symbolic links. */
   readonly path: string;
   /**
-   * Id of the inbox. It is stored in a file in the directory, so that it is the same on every
-   * machine.
+   * Id of the inbox, stored in a file in the directory, so that it is the same on every machine.
    */
   readonly id: string;
 }
@@ -30,8 +29,8 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that opens the inbox and reads its id. Only the first call creates the
- * directory. A later call throws if the directory is missing, because its mount may have been lost.
+ * Returns a function that opens the inbox. Only its first call creates the directory. If the
+ * directory is missing later, its mount may have been lost, so the call throws.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -65,8 +64,8 @@ function parseId(text: string): string {
 }
 
 /**
- * Writes the id atomically. If another process has already written an id, keeps that id. Works on
- * file systems that do not support links.
+ * Writes the id atomically, unless another process has written one. Works on file systems that do
+ * not support links.
  */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
@@ -108,14 +107,14 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length of a name without its extension, in bytes. File systems allow 255 bytes for a name
- * with all suffixes, such as that of a receipt.
+ * Maximum length of a name without its extension, in bytes. File systems allow 255 bytes, and a
+ * receipt's suffix must also fit.
  */
 const longestPlaced = 190;
 
 /**
- * Returns the names to try in `done` or `failed`: first the name itself, then a name that includes
- * a part of `fileId`.
+ * Returns the names to try in `done` or `failed`: the name itself, then one with a part of
+ * `fileId`.
  */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
@@ -171,10 +170,7 @@ export class Warnings {
     this.#current.add(warning);
   }
 
-  /**
-   * Forgets warnings that have not been repeated since the previous call. If they recur, they are
-   * logged again.
-   */
+  /** Forgets warnings that have not recurred since the previous call. */
   endLook(): void {
     this.#logged = this.#current;
     this.#current = new Set();

@@ -1,10 +1,7 @@
 import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
-/**
- * Folders from which an environment's files are taken: its own folder, and a folder for each
- * entity.
- */
+/** An environment's own folder, and its folder for each entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 

@@ -39,10 +39,7 @@ export async function offerFolder(path: string): Promise<void> {
   });
 }
 
-/**
- * Creates the folder. Throws TransientError if the path is not a folder, for example if it is a
- * link.
- */
+/** @throws TransientError if the path exists and is not a folder, for example if it is a link */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
   if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
@@ -102,10 +99,7 @@ export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/**
- * Opens a file that was found by an earlier scan. Returns `null` if the file has been removed,
- * replaced or changed.
- */
+/** Opens a file found by an earlier scan. Returns `null` if the file was removed or changed. */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
     const handle = await openPlain(path);
@@ -151,7 +145,7 @@ export class StableFiles {
   }
 
   /**
-   * Records the files found by a scan. Returns the complete files, sorted by the time of their last
+   * Returns the complete files among those found by a scan, sorted by the time of their last
    * change, then by name. A complete file waits for an earlier file that is incomplete.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
@@ -190,9 +184,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. If the file system does not support links, renames the file,
- * which may overwrite a file that has just appeared under the new name. If the process dies after
- * creating the link, the next attempt removes the old name.
+ * Moves a file, or throws EEXIST. If the file system does not support links, a rename may overwrite
+ * a file that has just appeared under the new name. If the process dies after creating the link,
+ * the next attempt removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
@@ -212,10 +206,7 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/**
- * Writes a file that appears only when it is complete and on disk. Replaces an existing file with
- * that name.
- */
+/** Writes a file that appears only when it is complete and on disk. Replaces an existing file. */
 export async function writeWhole(
   folder: string,
   name: string,

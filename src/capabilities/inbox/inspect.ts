@@ -13,10 +13,7 @@ export interface InboxLook {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /**
-   * Folders with an invalid mapping.yaml. Files in such a folder wait until its mapping.yaml is
-   * corrected.
-   */
+  /** Folders whose files wait, because the folder's mapping.yaml is invalid. */
   readonly held: readonly string[];
 }
 
@@ -38,7 +35,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await look(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A taken file stays in its folder until its load has ended. Such files are not waiting.
+    // A taken file stays in its folder until its load has ended, but is not waiting.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,
@@ -70,10 +67,7 @@ export async function lookAt(path: string): Promise<InboxLook> {
 
 const filesPerStatement = 500;
 
-/**
- * Deletes old rows of concluded files, except rows of files whose load still has a stored copy.
- * Does not touch the folders `done` and `failed`.
- */
+/** Deletes old rows of concluded files, unless the load of the file still has a stored copy. */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
   let total = 0;
   while (true) {

@@ -62,10 +62,7 @@ export class FolderMapping {
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
   #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /**
-   * Content of the error file. `null` if there is no error file. `undefined` if it is not known
-   * whether there is one.
-   */
+  /** Content of the error file. `null` if there is none. `undefined` if this is not known. */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {
@@ -104,7 +101,7 @@ export class FolderMapping {
     return reading;
   }
 
-  /** Writes or removes the error file. If that is impossible, the errors are only in the log. */
+  /** If the error file cannot be written, the errors are only in the log. */
   async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
     try {

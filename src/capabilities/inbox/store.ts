@@ -11,8 +11,8 @@ import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
  * Files of the inbox: loading | refused → concluded. They are not tasks, because their order
- * matters. A session advisory lock ensures that only one process watches an inbox. Even without the
- * lock, a process cannot insert a file that was taken after that process had seen it.
+ * matters. A session advisory lock ensures that only one process watches an inbox. Without the
+ * lock, `seenAt` would still prevent two processes from taking the same file.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -34,9 +34,9 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Inserts the row of a taken file, or throws ConflictError if the file was taken after `seenAt`.
- * Each side of the `or` repeats the condition of its partial index. Otherwise, each file would cost
- * a scan of all rows.
+ * Each side of the `or` repeats the condition of a partial index, so that no file costs a scan of
+ * all rows.
+ * @throws ConflictError if the file was taken after `seenAt`
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {
   const defaults = { jobId: null, isDuplicate: false, reasons: [] };
@@ -120,7 +120,7 @@ export async function markConcluded(
 
 /**
  * Reads files that were refused or whose load has ended, except the ids in `except`. Takes one file
- * from each environment in turn, so no environment delays another.
+ * from each environment in turn, so that no environment delays another.
  */
 export async function filesToConclude(
   db: Database,
@@ -151,7 +151,7 @@ export async function filesToConclude(
 
 /**
  * Deletes the rows of up to `limit` files that were concluded at least `days` days ago and whose
- * load has no stored file. Returns the number of rows.
+ * load has no stored file.
  */
 export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   return changedBy(db)`
@@ -193,8 +193,8 @@ interface LockServer {
 }
 
 /**
- * Lock of the process that watches an inbox. Data is safe even without the lock, because every
- * write checks the ledger.
+ * Lock of the process that watches an inbox. Every write also checks the ledger, so data is safe
+ * even without the lock.
  */
 export class InboxLock {
   readonly #server: LockServer;

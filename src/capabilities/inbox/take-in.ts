@@ -25,9 +25,8 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Stores a file and accepts its load. The file's row is committed in the same transaction. A file
- * that cannot be loaded gets a row with the reasons. A missing or changing file is left for a later
- * scan.
+ * Commits the acceptance of the load and the file's row in one transaction. A file that cannot be
+ * loaded gets a row with the reasons. A missing or changing file is left for a later scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(
@@ -125,10 +124,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/**
- * Yields all bytes of the file. The handle remains open, so that the caller can check that the file
- * is unchanged.
- */
+/** The handle remains open, so that the caller can check that the file is unchanged. */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,

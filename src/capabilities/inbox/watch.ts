@@ -54,8 +54,8 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   };
 
   /**
-   * Returns the watch if this process has the lock. If the inbox has a new id, another volume was
-   * mounted, and the watch starts again.
+   * Returns the watch if this process has the lock. A new id means that another volume was mounted,
+   * so the watch starts again.
    */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
@@ -124,8 +124,8 @@ export class InboxWatch {
   }
 
   /**
-   * Starts a visit to every environment that is not being visited. An error in one environment does
-   * not affect another.
+   * Visits every environment that is not being visited. An error in one environment does not affect
+   * another.
    */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
@@ -225,8 +225,7 @@ class EnvironmentWatch {
   }
 
   /**
-   * Takes in complete files in the order in which they arrived. Throws if a file must be tried
-   * again later.
+   * Takes in complete files in the order of their arrival. Throws if a file must be tried again.
    */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
@@ -246,8 +245,8 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Reads the taken files before scanning the folder. Otherwise, a file that was concluded in
-    // between would be mistaken for a new one.
+    // The taken files are read before the folder is scanned. Otherwise, a file that was concluded
+    // in between would be mistaken for a new one.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,

@@ -29,8 +29,7 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
 }
 
 /**
- * Proposes the preset for records of another product, unless the caller has a map. A preset and a
- * map are mutually exclusive.
+ * Proposes the preset unless the caller has a map, because a preset and a map exclude each other.
  */
 export function asForeign(
   options: InspectOptions,
@@ -47,8 +46,7 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 
 /**
  * Returns the plan of a load with the caller's map. If no column is an id, returns the plan with a
- * map proposed by column names. For a JSON file, the plan is `null`, and `names` are the keys of
- * the first records.
+ * map proposed by column names. For a JSON file, `names` are the keys of the first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -103,10 +101,7 @@ interface Proposal {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/**
- * Proposes id columns by name. Returns `null` if no name matches. A person has to confirm the
- * proposal.
- */
+/** Returns `null` if no name matches. A person has to confirm the proposal. */
 function proposeByName(
   columns: readonly string[],
   { map, entity }: InspectOptions,
@@ -147,7 +142,7 @@ export function proposeByValues(
   values: NamedValues,
   { map, entity }: InspectOptions,
 ): Proposal | null {
-  // A column name that begins with `# ` suggests that the supposed header is a comment above the
+  // If the first column name begins with `# `, the supposed header is probably a comment above the
   // real header.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
@@ -166,8 +161,8 @@ const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
 /**
- * Returns the column with the best name among those whose values may be ids. If there is none,
- * returns the column with the best name. `names` has the best name first.
+ * Returns the column with the best name whose values may be ids, or else the column with the best
+ * name. `names` has the best name first.
  */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
@@ -187,7 +182,7 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/** Describes the columns of a CSV file in order, then the properties from a JSON column. */
+/** Describes the columns in the order of the CSV file, then the properties from a JSON column. */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],

@@ -48,10 +48,7 @@ export const inspectImport = (table: OptionTable) => {
   });
 };
 
-/**
- * Inspects a file. If the file contains corrected rejects, reads it with the options of the load
- * that refused them.
- */
+/** Corrected rejects are read with the options of the load that refused them. */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
   return async (store, received, options, signal) => {
@@ -91,8 +88,7 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // With other options, the file may be readable. Therefore, an error is returned as a result,
-    // unless the caller has disconnected.
+    // With other options, the file may be readable. Therefore, the error is returned as a result.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

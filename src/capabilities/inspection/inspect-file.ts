@@ -1,5 +1,5 @@
 /*
- * Inspects the beginning of a file, with the same reader as loads, so that the result shows what a
+ * Inspects the beginning of a file with the same reader as loads, so that the result shows what a
  * load would do.
  */
 
@@ -148,9 +148,7 @@ export async function look(
   };
 }
 
-/**
- * Keeps only the error codes of refused records, because the records may contain personal values.
- */
+/** Keeps only the error codes, because refused records may contain personal values. */
 function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileContent['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };

@@ -14,17 +14,14 @@ interface LookInput {
   readonly options: LookOptions;
 }
 
-/**
- * An inspection in the form in which the sandbox sends it. Messages between processes cannot
- * contain class instances.
- */
+/** An inspection as the sandbox sends it. Messages cannot contain class instances. */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
 /**
- * An inspection that was rendered in the sandbox, because rendering ten thousand columns takes half
- * a second.
+ * An inspection is rendered in the sandbox, because rendering ten thousand columns takes half a
+ * second.
  */
 export interface RenderedInspection extends InspectionBase {
   /** JSON of the members that `renderContent` returns. */

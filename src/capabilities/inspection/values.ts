@@ -13,9 +13,7 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/**
- * Maximum number of values in an inspection. If a file is wide, fewer of its records are inspected.
- */
+/** Maximum number of values in an inspection. Fewer records of a wide file are inspected. */
 const INSPECTED_VALUES = 250_000;
 
 /**
@@ -113,10 +111,7 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 
 type ValueType = InspectedColumn['type'];
 
-/**
- * Description of a column that depends only on the column, not on other columns or known
- * properties.
- */
+/** Description of a column that depends only on the column itself. */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 

@@ -18,14 +18,11 @@ import {
 
 /*
  * Appends new events to the lake in hot files. Their events are also in the database. Each month
- * has a cursor, which is a snapshot: the files contain the events visible to that snapshot. The
- * cursor and the files are committed together, so no event is missing or duplicated.
+ * has a cursor, which is a snapshot: the files contain the events visible to it. The cursor and the
+ * files are committed together, so no event is missing or duplicated.
  */
 
-/**
- * Updates the lake, and removes files left behind by killed processes. Only one process may call
- * this at a time.
- */
+/** Also removes files left behind by killed processes. Only one process may call this at a time. */
 export async function tendLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);

@@ -59,8 +59,7 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 
 /**
  * Commits all changes in one transaction. If `begin` returns false, or if a month has changed since
- * it was read, commits nothing and removes the written files, because they may contain erased
- * events.
+ * it was read, removes the written files, because they may contain erased events.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -107,10 +106,7 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/**
- * Removes events that were received again after they had been archived, so that the lake does not
- * contain them twice.
- */
+/** Removes events that were received again after they had been archived. */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
@@ -126,10 +122,7 @@ async function removeKnownEvents({ db, files }: RetentionContext, retirement: Re
   }
 }
 
-/**
- * Writes the retired events. If the month has hot files and only some of its events are retired,
- * also writes the remaining events.
- */
+/** If only some events of a month with hot files are retired, also writes the remaining events. */
 async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,

@@ -1,7 +1,6 @@
 /**
- * Commits to the lake. The rows of `lake_files` determine what a table contains. The transaction
- * that changes these rows also writes the metadata for other query engines. Therefore, a crash
- * always leaves a consistent snapshot.
+ * The rows of `lake_files` determine what a table contains. The transaction that changes these rows
+ * also writes the metadata for other query engines, so a crash leaves a consistent snapshot.
  */
 import type pg from 'pg';
 import { uuidv7 } from '../../base/uuid.ts';
@@ -36,9 +35,8 @@ export interface LakeContext {
 }
 
 /**
- * Commits a new snapshot of an environment's table. The snapshot contains the files that this
- * transaction sees as stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until
- * the transaction ends.
+ * The new snapshot contains the files that this transaction sees as stored. `months` lists the
+ * changed months (YYYY-MM-DD). Locks the table until the transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -111,10 +109,7 @@ export async function refreshLake(context: LakeContext): Promise<void> {
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/**
- * Updates the table's property columns to the current definitions. Returns the columns of the files
- * to be written next.
- */
+/** Updates the table's property columns to the current definitions, and returns them. */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await lakeColumns.read(db, environmentId));

@@ -31,10 +31,7 @@ const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
-/**
- * Returns the plan for reading the events of a month. `events` is their source, by default
- * `sluice.events`.
- */
+/** `events` is the source, by default `sluice.events`. */
 export function selectEvents(
   { environmentId, month }: LakeMonth,
   {

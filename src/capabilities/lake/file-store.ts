@@ -54,10 +54,7 @@ export interface DataFile extends WrittenFile {
   readonly lastMicros: number;
 }
 
-/**
- * Records the content of a finished file, before the file is committed. Does nothing if the file
- * was abandoned.
- */
+/** Records the content of a finished file, unless the file was abandoned. */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -242,8 +239,8 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
 }
 
 /**
- * Returns the unfinished files of killed processes. A data file that a running deletion may be
- * writing is included only after a day.
+ * Returns the unfinished files of killed processes. A running deletion may be writing a data file,
+ * so a data file is included only after a day.
  */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {

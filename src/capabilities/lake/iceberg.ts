@@ -1,7 +1,6 @@
 /*
- * Writes an Iceberg table in format version 2. The table's JSON metadata has one snapshot. A
- * manifest list names one manifest per month. Each manifest names the month's Parquet files.
- * https://iceberg.apache.org/spec/
+ * Writes an Iceberg table in format version 2: metadata with one snapshot, a manifest list with one
+ * manifest per month, and the manifests, which name Parquet files. https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
 import { columnsOf, orderOf } from '../../domain/export-columns.ts';

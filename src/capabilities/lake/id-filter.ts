@@ -2,8 +2,8 @@ import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
 /**
- * Maximum length of a file's id filter: 10 bits for each of 1 600 000 ids. If a file has more ids,
- * its filter is less exact.
+ * Maximum length of a file's id filter: 10 bits for each of 1 600 000 ids. With more ids, the
+ * filter is less exact.
  */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 

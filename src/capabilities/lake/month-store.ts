@@ -35,8 +35,7 @@ export interface MonthState {
 }
 
 /**
- * Lists the environments that have events in a month's table. With `isWhole`, also lists
- * environments that have hot files.
+ * With `isWhole`, also lists environments that have hot files, but no events in the month's table.
  */
 export function listLakeMonths(
   db: Database,
@@ -106,8 +105,8 @@ export async function settleMonth(
 }
 
 /**
- * Deletes the row of a month whose events have left `sluice.events`. Returns false if the month was
- * changed concurrently.
+ * Releases a month whose events have left `sluice.events`. Returns false if the month was changed
+ * concurrently.
  */
 export async function releaseMonth(
   db: Database,

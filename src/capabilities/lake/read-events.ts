@@ -15,8 +15,8 @@ import { type FileRef, type FileStore, MissingFileError } from '../../files/file
 import type { WrittenFile } from './file-store.ts';
 
 /*
- * Reads data files. Each reader needs memory for one row group (2 500 events, or 512 KiB unpacked),
- * and 2 KiB for each group of the file.
+ * Each reader needs memory for one row group (2 500 events, or 512 KiB unpacked), and 2 KiB for
+ * each group of the file.
  */
 
 const columns = columnsOf('events', everything);

@@ -5,10 +5,7 @@ import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/**
- * Appends new events to the lake. All workers share one task, which runs again LAKE_EVERY after it
- * has ended.
- */
+/** All workers share one task, which runs again LAKE_EVERY after it has ended. */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',

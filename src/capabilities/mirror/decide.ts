@@ -31,8 +31,8 @@ export async function requireMirrorFits(
 }
 
 /**
- * Decides what happens to the missing profiles. The decision is made only once. The caller's
- * transaction also checks that this attempt still owns the load.
+ * The decision is made only once. The caller's transaction also checks that this attempt still owns
+ * the load.
  */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);

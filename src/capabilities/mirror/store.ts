@@ -116,8 +116,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Decides whether the missing profiles are removed, and if so, lists them. They are kept if `kept`
- * is a reason, if `isOvertaken`, or if there are more of them than `limit`.
+ * The missing profiles are listed for removal unless `kept` is set, `isOvertaken` is true, or there
+ * are more of them than `limit`.
  */
 export async function listMissing(
   db: Database,
@@ -176,8 +176,8 @@ export async function listMissing(
 }
 
 /**
- * Processes the next `limit` listed profiles, in the order of their keys. Removes those that may
- * still be removed. Returns the number of processed profiles.
+ * Processes the next `limit` listed profiles in the order of their keys, and returns their number.
+ * Removes those that may still be removed.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;

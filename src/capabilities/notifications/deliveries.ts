@@ -65,7 +65,6 @@ export async function sendTest(
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
 }
 
-
 export function renderDelivery({ publicId, target, format, ...delivery }: Delivery) {
   return { delivery_id: publicId, target: shownTarget(target, format ?? 'standard'), ...render(delivery) };
 }

@@ -35,10 +35,7 @@ import {
 } from './inspection.ts';
 import { RefusedSamples } from './reading.tsx';
 
-/**
- * Shows what each column becomes. After each choice by the user, the server inspects the file
- * again.
- */
+/** After each choice by the user, the server inspects the file again. */
 export function Columns({ query, inspection }: Inspected): VNode {
   const types = typesIn(query, inspection);
   const choose = (map: ColumnMap, chosen = types): void =>

@@ -50,19 +50,13 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/**
- * Returns a list option: the strings that mean an empty cell, or the column types in the form that
- * the API uses.
- */
+/** The strings that mean an empty cell, or the column types in the form that the API uses. */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
 }
 
-/**
- * Returns the map that the user chose, or `null`. An empty map means that the user rejected every
- * proposal.
- */
+/** Returns the user's map, or `null`. An empty map means that the user rejected every proposal. */
 export function mapOf(query: Query): Record<string, string> | null {
   const map = jsonOf(query, 'map');
   return typeof map === 'object' && map !== null ? (map as Record<string, string>) : null;
@@ -111,10 +105,7 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/**
- * Shows a choice before the server responds: the map chosen by the user replaces the map of the
- * previous inspection.
- */
+/** Shows the user's choices before the server responds. */
 export function withChoices(query: Query, inspection: Inspection): Inspection {
   const map = mapOf(query);
   if (map === null) return inspection;
@@ -160,10 +151,7 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/**
- * Returns the chosen type of each column. Without a choice, returns the types that the server
- * proposes. An empty type means text.
- */
+/** Without a choice, returns the types that the server proposes. An empty type means text. */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));

@@ -46,10 +46,7 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/**
- * Creates the controls. Because a choice may change the columns, it resets the choices made for
- * columns.
- */
+/** A choice may change the columns, so it resets the choices made for columns. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });

@@ -15,7 +15,7 @@ export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Number of bytes that the browser has sent. The server may not have received all of them. */
+  /** Number of bytes that the browser has sent. The server may have received fewer. */
   readonly sent: number;
   /** `waiting`: the connection was lost. The file will be sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
