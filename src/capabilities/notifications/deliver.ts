@@ -24,18 +24,15 @@ export interface DeliveryPolicy extends WebhookRules {
   /** Ratio of each pause to the previous pause. */
   readonly pauseFactor: number;
   /**
-   * Maximum fraction by which a pause is randomly lengthened or shortened. This spreads the retries
-   * of deliveries that failed at the same time.
+   * Maximum fraction by which a pause is randomly changed, so that deliveries that failed at the
+   * same time are not all retried at the same time.
    */
   readonly jitter: number;
   /** Maximum pause that a receiver can request with `Retry-After`, in milliseconds. */
   readonly longestAskedPauseMs: number;
 }
 
-/**
- * Returns a policy of eight attempts. The pauses between them grow from 15 seconds to about 17
- * hours.
- */
+/** The pauses between the eight attempts grow from 15 seconds to about 17 hours. */
 export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): DeliveryPolicy {
   return {
     attempts: 8,
@@ -68,17 +65,11 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /**
-   * Returns new links to the files of an export. Returns no files unless the export is completed
-   * and its files still exist.
-   */
+  /** Returns new links to an export's files. Returns none unless the files exist. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/**
- * `refused`: the receiver will never accept the event. `gone`: the receiver wants no further
- * events.
- */
+/** `refused`: the receiver will never accept the event. `gone`: it will not accept any event. */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
@@ -139,8 +130,8 @@ async function sendMail(
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Anyone who has the links can open them. Therefore, only the recipients named in the export
-    // request receive them.
+    // Anyone who has the links can open them, so only the recipients named in the export request
+    // receive them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -182,8 +173,8 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A response may contain the receiver's address, which must not be logged. Therefore, only the
-    // status of the response is logged.
+    // A response may contain the receiver's address, which must not be logged, so only its status
+    // is logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -195,7 +186,7 @@ async function followUp(
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Makes a single attempt, without a task. Afterwards, the delivery is either delivered or dead. */
+/** Makes a single attempt, without a task. Then the delivery is either delivered or dead. */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
   const state = endStateOf(attempt);

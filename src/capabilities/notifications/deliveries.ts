@@ -18,8 +18,8 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
 
 /**
- * Makes deliveries due immediately, under the same ids and with the full number of attempts.
- * Returns the ids.
+ * Makes deliveries due immediately, with the full number of attempts. Returns their ids, which are
+ * unchanged.
  * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(

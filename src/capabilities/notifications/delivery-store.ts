@@ -26,10 +26,7 @@ export interface Recipient {
   readonly target: string;
 }
 
-/**
- * Inserts one delivery per receiver, and only one per mail address. Returns the ids of the
- * deliveries.
- */
+/** Inserts one delivery per receiver, and only one per mail address. Returns their ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -71,10 +68,7 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/**
- * Data of an attempt at a delivery. `closed` is the reason why the receiver no longer gets events,
- * or `null`.
- */
+/** `closed` is the reason why the receiver no longer gets events, or `null`. */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -192,7 +186,7 @@ export type Replay = { readonly publicId: string } | { readonly failedSince: Dat
 
 /**
  * Makes deliveries pending again, unless they are being sent or their subscription has ended or is
- * disabled. Returns both ids of each delivery.
+ * disabled.
  */
 export function reopenDeliveries(
   db: Database,

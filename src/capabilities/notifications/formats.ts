@@ -2,10 +2,7 @@ import { type Brief, briefOf } from './brief.ts';
 import type { Format } from './names.ts';
 import type { EventBody } from './record.ts';
 
-/**
- * Renders the body of a webhook from the stored event. The same event always has the same body, so
- * that every attempt sends the same bytes.
- */
+/** Renders the body of a webhook from the stored event. Every attempt sends the same bytes. */
 export const formats: Readonly<Record<Format, (event: string) => string>> = {
   standard: (event) => event,
   slack: (event) => JSON.stringify(slackMessage(briefOf(JSON.parse(event) as EventBody))),

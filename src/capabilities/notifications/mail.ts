@@ -32,10 +32,7 @@ export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /**
-   * Id of the message. It is the same for every attempt, so that a mail system can drop a
-   * duplicate.
-   */
+  /** The id is the same for every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
 
@@ -71,8 +68,7 @@ function openTransport(
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // The address is passed as an object, because nodemailer would split a string into several
-      // addresses.
+      // The address is an object, because nodemailer would split a string into several addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
@@ -123,10 +119,7 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/**
- * Keeps only the server's response, because the original error contains the settings and the
- * password.
- */
+/** Keeps only the server's response, because the error contains the settings and the password. */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -136,8 +129,8 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // A permanent refusal is final only if it concerns the message or its recipient. If it concerns
-  // the login or the sender, the settings can be corrected.
+  // A permanent refusal is final only if it concerns the message or its recipient. A login or a
+  // sender can be corrected in the settings.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
@@ -166,7 +159,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 
 /*
  * Composes the plain-text message about an event: facts, one per line, then links. Callers choose
- * the names in the facts, so each fact is limited to one line. The subject is the only header that
+ * the names in the facts, so each fact is limited to one line. Among the headers, only the subject
  * contains such names.
  */
 

@@ -25,10 +25,7 @@ export type DeliveryState = (typeof deliveryStates)[number];
  */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
-/**
- * Default kinds of jobs of a subscription. Runs are not included, because their jobs already send
- * notifications.
- */
+/** Default kinds of jobs. Runs are not included, because their jobs already send notifications. */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
 declare module '../../postgres/columns.ts' {

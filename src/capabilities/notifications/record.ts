@@ -16,10 +16,7 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Writes an event and its deliveries. Writes nothing if there are no recipients. Returns the tasks
- * of the deliveries.
- */
+/** Writes nothing if there are no recipients. Returns the tasks of the deliveries. */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,
@@ -36,9 +33,7 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/**
- * Kind and outcome with which a refused file is reported. Subscribers of failed loads are notified.
- */
+/** A refused file is reported to the subscribers of failed loads. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 export async function writeEvent(

@@ -16,7 +16,7 @@ export interface WebhookRules {
 export interface Webhook {
   readonly url: string;
   /**
-   * Id of the event. It is the same for every attempt, so that the receiver can drop duplicates.
+   * The id of the event is the same for every attempt, so that the receiver can drop duplicates.
    */
   readonly id: string;
   readonly body: string;
@@ -34,8 +34,8 @@ interface WebhookAnswer {
 }
 
 /**
- * Posts an event to its receiver. Does not follow redirects. Reads at most the beginning of the
- * response. The only error it throws is `Interrupted`, when `stopping` is aborted.
+ * Does not follow redirects. Reads at most the beginning of the response. Throws only
+ * `Interrupted`, when `stopping` is aborted.
  */
 export async function sendWebhook(
   webhook: Webhook,
@@ -77,7 +77,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // The response may take the whole time, because `signal` limits the call in any case.
+    // The response may take all of this time, because `signal` limits the call in any case.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });

@@ -228,8 +228,8 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // Waits a day, because a job that ended at the same time may have read the subscription before
-  // its removal.
+  // Waits a day, because a job that has just ended may have read the subscription before its
+  // removal.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

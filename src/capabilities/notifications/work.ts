@@ -10,9 +10,7 @@ export const NOTIFICATIONS_AT_A_TIME = 4;
 /** Policy for deliveries. Its attempts and pauses also apply if our own code fails. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
-/**
- * Task of a delivery. It bypasses the job queue, so that a receiver that hangs does not block jobs.
- */
+/** The task bypasses the job queue, so that a receiver that hangs does not block jobs. */
 export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',

@@ -11,7 +11,7 @@ const tagBytes = 16;
 
 /**
  * Encrypts tokens with a key that is derived from the session's cookie. Only the browser has the
- * cookie, so nobody can read the tokens in the database.
+ * cookie, so the database alone does not reveal the tokens.
  */
 export function sealTokens(tokens: Tokens, cookie: string): Buffer {
   const iv = randomBytes(ivBytes);

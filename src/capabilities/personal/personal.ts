@@ -40,8 +40,7 @@ export function requireKeyFor(secret: string | null, actions: readonly PersonalA
 const KEY_BYTES = 32;
 
 /**
- * Opens the `PersonalValues` of an environment. The key is derived for each environment, so a leak
- * in one environment reveals nothing about another.
+ * The key is derived for each environment, so a leak in one reveals nothing about another.
  * @throws TransientError if the actions need a key and there is none
  */
 export async function openPersonal(
@@ -89,8 +88,8 @@ export class PersonalProperties {
   }
 
   /**
-   * Returns the action for a property. If there is none, returns the action for the closest object
-   * that contains the property, according to the dotted name.
+   * Returns the action for a property, or else for the closest object that contains the property,
+   * according to the dotted name.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {

@@ -5,10 +5,7 @@ import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
 import type { RecordPlaces } from '../../load/map/record-places.ts';
 
-/**
- * Reads the records of another product's CSV file. Returns each record as the text of a JSON
- * object.
- */
+/** Returns each record of another product's CSV file as the text of a JSON object. */
 export class CsvObjects {
   readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #containers: ReadonlySet<string>;

@@ -1,8 +1,7 @@
 /*
  * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. For each product,
  * a pure function converts a record, or returns the reason for refusing it (`read-records.ts`).
- * Files are rewritten on receipt (`rewrite-file.ts`). SDK requests are converted when they are read
- * (`read-call.ts`).
+ * Files are rewritten on receipt. SDK requests are converted when they are read.
  */
 
 import { inputError } from '../../base/errors.ts';

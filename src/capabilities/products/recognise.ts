@@ -2,9 +2,8 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * Groups of names by product. A record belongs to a product if it has at least one name from each
- * group. The first matching product is used: the properties of its events may have names of a later
- * product.
+ * A record belongs to a product if it has at least one name from each of the product's groups. The
+ * first matching product is used: its events may contain names of a later product.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],

@@ -12,10 +12,7 @@ export interface ProductContext {
  */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
-/**
- * Converts a decoded record of a product to ours. Does not check the values, because our own reader
- * does.
- */
+/** Converts a decoded record of a product to ours. Our own reader then checks the values. */
 export type ReadProduct = (record: JsonObject, context: ProductContext) => OurRecords | Reason;
 
 export function isReason(result: OurRecords | Reason): result is Reason {

@@ -25,9 +25,8 @@ import { isReason, type ProductContext } from './record.ts';
 
 /*
  * Rewrites another product's file as our NDJSON before the load is accepted. A record keeps its row
- * and line. The member `sluice_profiles` of a record contains the profiles implied by that record,
- * which are not counted. A record that cannot be rewritten becomes a line with the reason and the
- * original text.
+ * and line. Its member `sluice_profiles` contains the profiles that it implies, which are not
+ * counted. A record that cannot be rewritten becomes a line with the reason and the original text.
  */
 
 const MAX_MEMBERSHIPS = 250_000;

@@ -26,19 +26,16 @@ interface Sdk {
   /** Member of the body with the time when the request was sent, by the sender's clock. */
   readonly sentAt: string;
   /**
-   * True if a single refused record fails the request. Otherwise, a request fails only if all of
-   * its records are refused.
+   * True if a single refused record fails the request. Otherwise, only the refusal of all records
+   * does.
    */
   readonly isStrict: boolean;
   /**
-   * True if a request is stored either completely or not at all, because the SDK resends all of its
+   * True if a request is stored completely or not at all, because the SDK resends all of its
    * records after a refusal.
    */
   readonly isWhole: boolean;
-  /**
-   * Returns the body of the response. If `isStrict`, a refusal contains this body along with the
-   * errors.
-   */
+  /** Returns the body of the response. If `isStrict`, a refusal also contains this body. */
   readonly answer: (request: FastifyRequest, sent: Sent, result: BatchAnswer) => string | object;
 }
 
@@ -100,8 +97,7 @@ function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
 }
 
 /**
- * Segment calls to `/v1/identify`, `/v1/track` and `/v1/batch`. These routes also accept our own
- * records.
+ * Segment calls to `/v1/identify`, `/v1/track` and `/v1/batch`, which also accept our own records.
  */
 export const segmentCalls: CallSeam = {
   description: 'Also takes a call of Segment.',

@@ -8,10 +8,7 @@ import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
 const CHECKED_AT_A_TIME = 5_000;
 
-/**
- * Counts the stored records that break rules. Reads up to `most` records per entity, in the order
- * of their keys.
- */
+/** Reads up to `most` records per entity, in the order of their keys. */
 export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
   const stage = openStage(document);
   const checked = { users: 0, companies: 0, events: 0 };

@@ -97,9 +97,7 @@ export class EntityStage {
     return true;
   }
 
-  /**
-   * Returns the value to store, or `undefined` if the value is omitted. `value` must not be `null`.
-   */
+  /** Returns `undefined` if the value is omitted. `value` must not be `null`. */
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')

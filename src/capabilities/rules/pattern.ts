@@ -1,7 +1,6 @@
 /*
- * Matches operators' regular expressions in linear time. JavaScript's engine would backtrack:
- * `^(a+)+$` could keep it busy for hours. RE2 supports neither look-around nor back-references.
- * JavaScript escapes are translated.
+ * Matches operators' regular expressions in linear time. JavaScript's engine could be busy with
+ * `^(a+)+$` for hours. RE2 supports neither look-around nor back-references.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 

@@ -23,8 +23,7 @@ export class RuledProperty {
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies of values in `rule`. Reading them is faster, because the engine sees `rule` objects of
-   * many shapes.
+   * Copies of values in `rule`, which are faster to read, because `rule` objects have many shapes.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
@@ -38,10 +37,7 @@ export class RuledProperty {
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /**
-   * `isPersonal`: the stored value may differ from the checked value, so every value needs the full
-   * check.
-   */
+  /** `isPersonal`: the stored value may differ, so every value needs the full check. */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
@@ -74,15 +70,13 @@ export class RuledProperty {
   }
 
   /**
-   * Returns true if a string breaks no rule and is stored unchanged. Does not create a JavaScript
-   * string.
+   * Returns true if a string breaks no rule and is stored unchanged. Creates no JavaScript string.
    */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // The number of bytes is often sufficient, because a character has one to four bytes.
-    // Otherwise, the characters are counted.
+    // A character has one to four bytes, so the number of bytes is often sufficient.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -122,8 +116,7 @@ export class RuledProperty {
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
-    // A string has at most as many characters as UTF-16 units, so the characters of short strings
-    // need not be counted.
+    // If the number of UTF-16 units fits `maxLength`, so does the number of characters.
     if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
     if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
       return 'maxLength';
@@ -223,10 +216,7 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/**
- * Returns the value if `is` accepts it. Otherwise, parses the value as JSON text, and returns the
- * result if `is` accepts that.
- */
+/** Returns the value, or the value parsed as JSON text, if `is` accepts it. */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -234,10 +224,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/**
- * Functions that convert a value to a type. Each returns `undefined` if the value is not of the
- * type.
- */
+/** Each function returns `undefined` if the value is not of the type. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

@@ -1,7 +1,7 @@
 /*
- * Rules about the content of an environment's records. An operator writes one file (docs/rules.md).
- * `sluice rules apply` or the API stores it as a version. Every record passes through the stage
- * built by `compile.ts`. A load keeps the version with which it was accepted.
+ * Rules about the content of an environment's records, from one file (docs/rules.md), which is
+ * stored as a version. Every record passes through the stage built by `compile.ts`. A load keeps
+ * the version with which it was accepted.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
@@ -53,8 +53,8 @@ export const rules: Capability = {
     ],
   },
   /**
-   * Refuses to start if rules hash values but there is no key, because none of the affected records
-   * could be stored.
+   * Refuses to start if rules hash values and there is no key, because no affected record could be
+   * stored.
    */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);

@@ -39,10 +39,7 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return row ?? null;
 }
 
-/**
- * Stores a new version unless the document is unchanged. After the first version, waits until all
- * writers know that the environment has rules.
- */
+/** Stores a new version unless the document is unchanged. */
 export async function applyRules(
   { db, acts }: ActContext,
   environmentId: number,
@@ -88,10 +85,7 @@ export async function rulesCommitted(db: Database, { version }: AppliedRules): P
   if (version === 1) await writersKnow(db, new AbortController().signal);
 }
 
-/**
- * Records the version of the rules that a load uses. Call it in the transaction that accepts the
- * load.
- */
+/** Call it in the transaction that accepts the load. */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
   const rules = await readRules(db, environmentId);
   if (rules === null) return;

@@ -180,10 +180,7 @@ const remove = defineCommand({
   },
 });
 
-/**
- * Follows a run until it ends or the signal is aborted. Reports each error once.
- * @throws CommandFailed
- */
+/** Reports each error of the run once. @throws CommandFailed */
 async function followRun(
   db: Database,
   key: RunKey,

@@ -17,10 +17,7 @@ export interface Confinement {
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /**
-   * Commands by name, or the failure if they cannot be read. The failure affects only schedules
-   * that use a command.
-   */
+  /** Commands by name, or the failure to read them, which affects only schedules with a command. */
   readonly commands: Commands | SourceFailure;
 }
 

@@ -25,10 +25,7 @@ export interface ScheduleSettings {
   /** Absolute folders for copies of exports. Each contains a folder for each environment. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /**
-   * PEM of the certificate authorities that are trusted for https. `null` to use those that Node
-   * trusts.
-   */
+  /** PEM of the certificate authorities that are trusted for https. `null` for those of Node. */
   readonly authorities: string | null;
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;

@@ -129,8 +129,8 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Ends a run that is in the state `from`. Calls `learn` and reports the end of the run in the same
- * transaction. Returns false if the run is in a different state.
+ * Ends a run that is in the state `from`. In the same transaction, calls `learn` and reports the
+ * end. Returns false if the run is in a different state.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,

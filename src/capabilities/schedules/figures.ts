@@ -122,10 +122,7 @@ interface Failing {
   readonly reason: string;
 }
 
-/*
- * Finds the last success by searching backwards from the latest run. This is fast, because few runs
- * are in between.
- */
+/* Searches backwards from the latest run for the last success, because few runs are in between. */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
     (array_agg(reason order by since))[1] as reason

@@ -40,10 +40,7 @@ export async function runExportRun(
   await requestJob(context, run, exported, { ...resolved });
 }
 
-/**
- * Exports the changes since the cursor. If the cursor has expired, logs a warning and exports
- * everything.
- */
+/** If the cursor has expired, logs a warning and exports everything. */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,

@@ -17,9 +17,8 @@ import {
 import type { RunStatus } from './api.ts';
 
 /*
- * Runs of schedules: queued → waiting for jobs → ended (completed, completed_with_rejects,
- * unchanged, skipped or failed). The next queued run of a schedule has a task of kind `run`. The
- * run counts as running while a worker holds that task.
+ * Runs of schedules: queued → waiting for jobs → ended. The next queued run of a schedule has a
+ * task of kind `run`. The run counts as running while a worker holds that task.
  */
 
 declare module '../../postgres/columns.ts' {
@@ -115,10 +114,7 @@ export async function requeueRun(
   return true;
 }
 
-/**
- * Deletes runs that ended at least `days` days ago, except the last run of each schedule. Returns
- * the number of deleted runs.
- */
+/** Deletes runs that ended at least `days` days ago, except the last run of each schedule. */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -184,10 +180,7 @@ export async function beginRun(db: Database, runId: number) {
   return row === undefined ? null : { runId, ...row };
 }
 
-/**
- * Marks a run as waiting for its jobs. Call it in the transaction that ends the run's task, before
- * the task ends.
- */
+/** Call it in the transaction that ends the run's task, before the task ends. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -243,10 +236,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/**
- * Reads waiting runs after `after` whose jobs have all ended, in the order in which they were
- * created.
- */
+/** Reads waiting runs after `after` whose jobs have all ended, in the order of their creation. */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
   return selectRuns(prepared(db))
@@ -310,10 +300,7 @@ export interface RunItem {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/**
- * Stores an item, replacing an item that was refused. Call it in the transaction that accepts the
- * item's job.
- */
+/** Replaces an item that was refused. Call it in the transaction that accepts the item's job. */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -370,7 +357,7 @@ export async function readItemsOfRuns(
 
 /**
  * Counts the rejects of the loads that runs created, by run and code, up to MAX_COUNTED_REJECTS of
- * each run. The most frequent code comes first. A run without rejects is missing.
+ * each run. The most frequent code is first. A run without rejects is missing.
  */
 export async function countRejectsOfRuns(
   db: Database,

@@ -47,8 +47,8 @@ export const runPauseMs = growing(15_000);
 
 /**
  * Performs a run until its jobs have been accepted. The run then waits for the jobs, without a
- * task. If the source has a transient error, the task is released. Any other error of the source is
- * recorded as the run's failure.
+ * task. After a transient error of the source, the task is released. Any other error of the source
+ * fails the run.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);

@@ -66,10 +66,7 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/**
- * Pauses or resumes a schedule. Due times during the pause are not made up for. Returns false if
- * nothing changes.
- */
+/** Due times during a pause are not made up for. Returns false if nothing changes. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -110,8 +107,8 @@ export async function saveSchedule(
 }
 
 /**
- * Deletes a schedule and its history. If a run is open, deletes only the definition, and the run
- * ends as usual. Returns false if there is no such schedule. Call it in a transaction.
+ * If a run is open, deletes only the definition, and the run ends as usual. Otherwise, also deletes
+ * the history. Returns false if there is no such schedule. Call it in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const key = { environmentId, scheduleName: name };

@@ -13,9 +13,9 @@ import { duration, millisecondsOf, type SourceDefinition } from './schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /**
- * Commands as sources: a load reads the standard output of a program that the operator lists in
- * SOURCE_COMMANDS. A schedule specifies the command and its parameters. Each parameter is part of a
- * single argument. No shell interprets the arguments.
+ * A load reads the standard output of a program that the operator lists in SOURCE_COMMANDS. A
+ * schedule specifies the command and its parameters. Each parameter is part of a single argument.
+ * No shell interprets the arguments.
  */
 
 const command = objectOf('a command', 'A program whose standard output is loaded.', {
@@ -243,8 +243,8 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads a stream continuously, so that its writer never waits. Returns a function that returns the
- * last bytes of the stream.
+ * Reads a stream continuously, so that its writer never waits. Returns a function for the last
+ * bytes.
  */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);

@@ -21,8 +21,7 @@ const MAX_MADE_UP_RUNS = 100;
 
 /**
  * Every RECONCILE_MS, creates runs for due times, creates tasks for runs, and ends runs whose jobs
- * have ended. Several processes may do this at the same time. Calls `onQueued` if there are new
- * tasks.
+ * have ended. Several processes may do this at the same time. Calls `onQueued` for new tasks.
  */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
@@ -48,10 +47,7 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
 /** Maximum lag of `considered_until` while no run is due, in milliseconds. */
 const considerAgainMs = 30_000;
 
-/**
- * Creates the runs that are due, each exactly once, however many processes call this. Returns the
- * number of created runs.
- */
+/** Creates the runs that are due, each exactly once, however many processes call this. */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
   let count = 0;

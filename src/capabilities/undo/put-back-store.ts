@@ -132,10 +132,7 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/**
- * Creates companies to which users refer and which are missing, because the load that created them
- * may have been undone.
- */
+/** Creates missing companies of users. The load that created them may have been undone. */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)

@@ -21,10 +21,7 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/**
- * Removes events and the ids that callers gave to these events. Counts events that no longer exist
- * as unchanged.
- */
+/** Removes events and the ids that callers gave to them. Counts missing events as unchanged. */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

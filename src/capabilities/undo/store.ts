@@ -50,10 +50,7 @@ export interface UndoSource {
   readonly out: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
-  /**
-   * Loads that `undos` have undone. Earlier states of a profile may contain values from these
-   * loads.
-   */
+  /** Loads that `undos` have undone. Earlier states of a profile may contain values from them. */
   readonly others: readonly number[];
 }
 

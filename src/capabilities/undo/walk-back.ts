@@ -1,8 +1,8 @@
 /*
  * Decides what an undo does to a profile. Each value changed by the undone loads returns to the
- * last value set by an author whose changes still count. If there is no such value, it returns to
- * the value before all logged changes. Existence is also treated as a value: every change sets it,
- * and a removal clears all values.
+ * last value set by an author whose changes still count, or else to the value before all logged
+ * changes. Existence is also treated as a value: every change sets it, and a removal clears all
+ * values.
  */
 import type { Entity } from '../../domain/entity.ts';
 
@@ -63,10 +63,7 @@ const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/**
- * Returns the members of an object as JSON texts. The object must be in the form in which
- * PostgreSQL writes JSON.
- */
+/** Returns the members of an object as JSON texts. The object must be written by PostgreSQL. */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;

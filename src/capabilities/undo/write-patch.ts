@@ -22,8 +22,7 @@ import {
 
 /*
  * Writes the file of an undo, from one snapshot. The file has a line of JSON for each event, for
- * each profile to restore, remove or recreate, and for values that are kept because of a later
- * change.
+ * each profile to restore, remove or recreate, and for values that were changed later and are kept.
  */
 
 /** @throws FinalFailure if the log no longer contains the changes */

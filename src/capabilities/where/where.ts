@@ -1,7 +1,7 @@
 /*
  * `where`: a condition in an export request, in the language of segments. The export contains the
- * users that meet the condition when the export begins, with their companies and events. A request
- * with an invalid condition is refused. The ledger and the manifest store the condition.
+ * users that meet the condition when the export begins, with their companies and events. The ledger
+ * and the manifest store the condition.
  */
 import type { Capability } from '../../capability.ts';
 import { whereOption } from './option.ts';

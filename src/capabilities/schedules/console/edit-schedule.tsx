@@ -41,9 +41,7 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/**
- * Returns the initial definition. If a schedule created the job, uses the source of that schedule.
- */
+/** If a schedule created the job, uses the source of that schedule. */
 function draftOf({ schedules, job }: Model): object {
   const { kind, name = '' } = job?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;

@@ -120,10 +120,7 @@ function whyOf({ failure, held_job, last_error }: RunState): string | null {
 
 const squares = 14;
 
-/**
- * Draws a square for each run, with the newest run at the right. The shape and colour of the square
- * show the outcome.
- */
+/** Draws a square for each run, with the newest at the right. Shape and colour show the outcome. */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (

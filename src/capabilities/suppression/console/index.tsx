@@ -16,7 +16,7 @@ export const part: Part = {
   },
 };
 
-/** Shows that records of a deleted person are refused. The button lifts the suppression. */
+/** The button lifts the suppression. */
 function KeptOut({ id }: { readonly id: string }): VNode | null {
   const suppression = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
   if (suppression.error !== null) return <Problems error={suppression.error} onRetry={suppression.reload} />;

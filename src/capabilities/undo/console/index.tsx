@@ -54,7 +54,7 @@ function isUndoable(job: JobDetail): boolean {
   return !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
-/** Starts a plan of the undo and opens it. The plan can then be applied. */
+/** Starts and opens a plan of the undo, which can then be applied. */
 function Undo({ job }: JobProps): VNode | null {
   const start = useStart();
   if (!isUndoable(job)) return null;
