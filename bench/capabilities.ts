@@ -29,7 +29,7 @@ const rows = Number(flags.rows);
 const turns = Number(flags.turns);
 const seconds = Number(flags.seconds);
 
-/** Bundles the program without capabilities. Returns the path of the bundle. */
+/** Returns the path of the bundle. */
 async function bundleWithout(outdir: string): Promise<string> {
   const plugin = {
     name: 'no-capabilities',

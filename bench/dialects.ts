@@ -53,8 +53,8 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
 }
 
 /**
- * Returns a kind of file with the records as JSON. `head` precedes the first record, `between`
- * separates records, and `tail` follows the last record.
+ * `head` precedes the first record, `between` separates records, and `tail` follows the last
+ * record.
  */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {

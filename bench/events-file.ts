@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * Formats of event files. Users send `csv` and `ndjson`, Mixpanel exports `mixpanel`, and `copy`
- * contains rows for COPY with the columns `readyColumns`.
+ * Users send `csv` and `ndjson`, Mixpanel exports `mixpanel`, and `copy` contains rows for COPY
+ * with the columns `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
@@ -21,7 +21,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/** Returns event `n` of `rows`. Events are sorted by time, at equal intervals over three months. */
+/** Events are sorted by time, at equal intervals over three months. */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;

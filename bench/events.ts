@@ -13,10 +13,7 @@ import {
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
-/**
- * Steps of a round. Each step starts with empty tables, except for the step that repeats the
- * previous file.
- */
+/** Each step starts with empty tables, except for the step that repeats the previous file. */
 const steps = [
   'COPY of the ready rows',
   'CSV, new',

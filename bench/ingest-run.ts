@@ -72,8 +72,8 @@ export function itemsOf(kind: RecordKind): number {
 }
 
 /**
- * Starts counting. Returns a function that returns the average number of records per statement, or
- * '' if no statement was counted.
+ * Returns a function that returns the average number of records per statement since the call, or ''
+ * if no statement was counted.
  */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);

@@ -11,10 +11,7 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/**
- * Returns the measured service as a target. `stop` does nothing, because the baselines need the
- * database of the service.
- */
+/** `stop` does nothing, because the baselines need the database of the service. */
 export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }

@@ -137,7 +137,6 @@ function* damagedLines(at: number): Generator<PollutedFile> {
   yield polluted(`row_field_delimiter_${at}_0x20`, 1 / 7, withLine(at, line.join(' ')));
 }
 
-/** All 2 290 files. */
 export function* pollutedFiles(): Generator<PollutedFile> {
   const whole = join(lines);
   yield polluted('source', 1, whole);

@@ -7,7 +7,7 @@ export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Name of the run. Records contain it, so that the records of other runs are not counted. */
+  /** Records contain this name, so that the records of other runs are not counted. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;

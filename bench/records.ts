@@ -19,10 +19,7 @@ const reports = ['Weekly active users', 'Retention', 'Funnel: sign-up', 'Revenue
 const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India'];
 
-/**
- * Returns the body of request `n` of a run. All events are different. Versions of a user differ
- * only in `last_page`.
- */
+/** All events are different. Versions of a user differ only in `last_page`. */
 export function recordBody(kind: RecordKind, run: string, n: number): string {
   if (kind === 'batch') {
     const items = Array.from({ length: batchItems }, (_, at) => ({
@@ -106,7 +103,7 @@ export async function storeUsers(client: pg.Client): Promise<void> {
   await client.query('vacuum analyze sluice.users');
 }
 
-/** Waits until the number of stored records of a run stops growing. Returns this number. */
+/** Waits until the number of stored records of a run stops growing. Returns the number. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
     kind !== 'identify'

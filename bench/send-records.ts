@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { type Order, type Posted, postRecords } from './post-records.ts';
 import { paths, recordBody, users } from './records.ts';
 
-/** Whether wrk is installed. wrk uses less processor time than a sender in Node. */
+/** wrk uses less processor time than a sender in Node. */
 export const hasWrk = isInstalled();
 
 /**
@@ -52,8 +52,8 @@ async function sendByWrk(order: Order): Promise<Posted> {
 }
 
 /**
- * Returns a script for wrk. The script creates the requests before the measurement, and prints its
- * counts as JSON on the last line.
+ * The script creates the requests before the measurement, and prints its counts as JSON on the last
+ * line.
  */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;

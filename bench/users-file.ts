@@ -62,7 +62,7 @@ export interface UsersFile {
   readonly changed?: number;
   /** Version of the file, from 1. */
   readonly version?: number;
-  /** Dialect of a CSV. Default: RFC 4180 with commas. */
+  /** Default: RFC 4180 with commas. */
   readonly dialect?: UsersDialect;
 }
 
@@ -93,8 +93,7 @@ export function userCells(n: number, changed: number, version = 1): string[] {
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const firstName = pick(first);
   const lastName = pick(last);
-  // Like real ids, these ids are spread over the whole range of keys, and are not sorted in the
-  // file.
+  // Like real ids, the ids are spread over the whole range of keys, and are not sorted in the file.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
     '0',

@@ -25,7 +25,7 @@ import type { FigureSeam, Preflight } from './telemetry/seam.ts';
  */
 export interface Capability {
   readonly name: string;
-  /** Other capabilities that this one calls. */
+  /** Names of the capabilities that this one calls. */
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
   readonly records?: RecordSeam;

@@ -16,7 +16,7 @@ import { undo } from './capabilities/undo/undo.ts';
 import { where } from './capabilities/where/where.ts';
 import type { Capability } from './capability.ts';
 
-/** The capabilities of this build. Their hooks, routes and commands have this order. */
+/** The capabilities of this build, in the order of their hooks, routes and commands. */
 export const capabilities: readonly Capability[] = [
   products,
   personal,

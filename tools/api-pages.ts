@@ -15,7 +15,7 @@ import {
 } from './api-schema.ts';
 import { codeBlock, codeList, layout, linked, spaced, table } from './markdown.ts';
 
-/** A call with its chapter. Paths of SDKs that have the same summary share a chapter. */
+/** Paths of SDKs that have the same summary share a chapter. */
 interface Call {
   readonly method: string;
   readonly path: string;

@@ -68,10 +68,7 @@ export class Types {
 
 export type Row = [name: string, ...cells: string[]];
 
-/**
- * Returns a row for each field. Fields of inner objects follow as `outer.inner`. Only requests
- * distinguish required fields.
- */
+/** Fields of inner objects follow as `outer.inner`. Only requests distinguish required fields. */
 export function rowsOf(schema: Schema, types: Types, prefix = '', isRequest = false): Row[] {
   const { properties = {}, required = [] } = schema.allOf?.[0] ?? schema;
   return Object.entries(properties).flatMap(([name, field]) => {

@@ -70,7 +70,7 @@ export interface Client {
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
   const headers = { authorization: `Token ${key}` };
-  /** Calls the API. `request` creates the request for each attempt. */
+  /** `request` creates the request for each attempt. */
   const call = async <T>(path: string, request: () => RequestInit = () => ({})): Promise<T> => {
     for (let tries = 1; ; tries++) {
       const init = request();

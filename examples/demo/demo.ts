@@ -118,7 +118,7 @@ function showNext(cli: Cli): void {
   for (const [command, what] of next) cli.terminal.print(`   ${command.padEnd(29)}${what}`);
 }
 
-/** Shows a link to the console. On a terminal, waits for Enter. */
+/** On a terminal, waits for Enter. */
 async function showConsole({ cli, service, signal, isWatched }: DemoStage): Promise<void> {
   const { terminal } = cli;
   terminal.print(heading(cli, 'See it in the console'));

@@ -125,8 +125,8 @@ function csvLine(cells: readonly string[]): string {
 }
 
 /**
- * Returns an id. Like real ids, these ids are spread over the whole range of keys, and are not
- * sorted in the file.
+ * Returns an id. Like real ids, the ids are spread over the whole range of keys, and are not sorted
+ * in the file.
  */
 export function userId(n: number): string {
   return `usr_${(Math.imul(n, 2_654_435_761) >>> 0).toString(36).padStart(7, '0')}${n.toString(36)}`;
@@ -136,7 +136,6 @@ export function companyId(n: number): string {
   return `cmp_${n.toString().padStart(5, '0')}`;
 }
 
-/** `companies` is the number of companies. */
 export function userCells(n: number, companies: number): string[] {
   const random = createRandom(n + 1);
   const first = pick(firstNames, random);
@@ -194,8 +193,7 @@ const browsers = ['Chrome', 'Edge', 'Firefox', 'Safari'];
 const currencies = ['EUR', 'GBP', 'USD'];
 
 /**
- * Returns event `n` of `count`. Events are spread evenly over the days up to `now`. Some users have
- * far more events than others.
+ * Events are spread evenly over the days up to `now`. Some users have far more events than others.
  */
 export function eventBody(n: number, count: number, users: number, now: number): string {
   const random = createRandom(n + 7);

@@ -16,7 +16,7 @@ import {
   rotateApiKey,
 } from './key-store.ts';
 
-/** Creates an environment. @throws the same errors as `createEnvironment` */
+/** @throws the same errors as `createEnvironment` */
 export function addEnvironment(context: ActContext, name: string): Promise<ListedEnvironment> {
   return act(
     context,

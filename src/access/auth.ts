@@ -98,7 +98,7 @@ function admit(
 const expectedHeader = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** Details of a refusal. They do not reveal which keys exist. */
+/** Details of a refusal, which do not reveal which keys exist. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${expectedHeader} is missing`,
   malformed: `not of the form that is expected: ${expectedHeader} (or Bearer, or the key alone), a key that begins with slk_`,

@@ -102,7 +102,7 @@ export interface Opening {
   readonly expiresAt?: Date | null;
 }
 
-/** Begins a session. Its cookie is new, so nobody can know it beforehand. */
+/** The cookie of the session is new, so nobody can know it beforehand. */
 export async function openSession(
   context: ActContext,
   opening: Opening,

@@ -52,7 +52,7 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/** Adds the automatic properties. Call this in the transaction that creates the environment. */
+/** Call this in the transaction that creates the environment. */
 async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -78,7 +78,7 @@ export async function lockEnvironment(db: Database, environmentId: number): Prom
     .executeTakeFirstOrThrow();
 }
 
-/** Reads the secret of an environment. The secret never changes. */
+/** The secret never changes. */
 export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
   const { record_key } = await selectWhere(db, 'environments', { environmentId })
     .select('record_key')

@@ -78,7 +78,7 @@ export async function deleteApiKey(db: Database, environmentId: number, keyId: s
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Revokes a key. Returns false if it was already revoked. @throws InputError `not_found` */
+/** Returns false if the key was already revoked. @throws InputError `not_found` */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`now()` })
@@ -191,7 +191,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Records when a key was last used. Writes at most once a minute per key. */
+/** Writes at most once a minute per key. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -275,7 +275,7 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Ends a session. Returns false if it was already ended. @throws InputError `not_found` */
+/** Returns false if the session was already ended. @throws InputError `not_found` */
 export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`now()` })

@@ -128,7 +128,7 @@ export class KeyCache {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Returns a cached caller, or `null`. Never waits for a look-up. */
+  /** Never waits for a look-up. */
   get(header: string): Caller | null {
     const entry = this.#cached.get(header);
     if (entry === undefined) return null;
@@ -175,7 +175,7 @@ export class KeyCache {
   }
 }
 
-/** Longer than our keys and cookies. */
+/** Maximum length of a remembered credential. Our keys and cookies are shorter. */
 const maxCredentialLength = 256;
 
 /**

@@ -11,7 +11,7 @@ import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
-/** Scripts rely on these codes. */
+/** Exit codes, which scripts rely on. */
 export const exitCodes = {
   ok: 0,
   failed: 1,

@@ -24,7 +24,8 @@ export interface StopRequest {
 }
 
 /**
- * The terminal sends Ctrl-C to both npm and this process. Within this time, npm forwards it here.
+ * Maximum milliseconds until npm forwards a Ctrl-C that the terminal has sent to both npm and this
+ * process.
  */
 const echoMs = 500;
 

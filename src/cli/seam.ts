@@ -15,10 +15,7 @@ declare module './settings.ts' {
 
 /** A part of an environment that a file declares, such as its definitions. */
 export interface DeclaredSection<S extends TSchema = TSchema> {
-  /**
-   * Name of the member. The member has the same format as the file that the section's own command
-   * accepts.
-   */
+  /** The member has the same format as the file that the section's own command accepts. */
   readonly name: string;
   open(of: Declaration): Promise<OpenSection<S>>;
 }
@@ -60,7 +57,7 @@ export interface SectionPlan {
 export interface ItemChange {
   readonly action: 'add' | 'change' | 'remove';
   readonly item: string;
-  /** Fields that have changed. Empty unless the action is a change. */
+  /** Empty unless the action is a change. */
   readonly fields: readonly FieldChange[];
 }
 

@@ -23,7 +23,7 @@ export interface Cli {
   readonly entry: string;
   /** Loaded on demand, because some commands do not need the system. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Finds an environment. Creates `default` if it is missing. @throws UsageError */
+  /** Creates `default` if it is missing. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
@@ -73,8 +73,8 @@ export function flagName(setting: string): string {
 }
 
 /**
- * Reads the settings. `own` takes precedence over flags and environment variables. @throws
- * ConfigError
+ * `own` takes precedence over flags and environment variables.
+ * @throws ConfigError
  */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };

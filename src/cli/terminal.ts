@@ -70,7 +70,7 @@ export function printable(text: string, longest: number): string {
 
 const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' };
 
-/** A cell of a table. Times are shown in UTC, and `null` as a dash. */
+/** Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
 /**
@@ -131,10 +131,7 @@ export function printDone({ terminal, json }: Output, record: unknown, sentence:
   else terminal.print(sentence);
 }
 
-/**
- * Prints a record as JSON. Otherwise, prints its fields as lines, and its lists of records as
- * tables.
- */
+/** Prints JSON, or the fields as lines and the lists of records as tables. */
 export function printRecord({ terminal, json }: Output, record: object): void {
   if (json) {
     terminal.json(record);
@@ -178,7 +175,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Names of fields that contain sentences. Sentences are not truncated. */
+/** Fields that contain sentences, which are not truncated. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -191,9 +188,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/**
- * Formats a value. The field's name determines whether the value is a size, a duration or an id.
- */
+/** The field's name determines whether the value is a size, a duration or an id. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

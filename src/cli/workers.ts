@@ -41,10 +41,7 @@ export async function withWorkers<T>(
   }
 }
 
-/**
- * Starts workers. If other workers are already running, watches those, and starts workers once they
- * have ended.
- */
+/** If other workers are already running, watches those, and starts workers once they have ended. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,

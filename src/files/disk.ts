@@ -5,7 +5,7 @@ import { MissingFileError } from './file-store.ts';
 
 export interface Disk {
   readonly folder: string;
-  /** Number of the device, which identifies the disk. */
+  /** Identifies the disk. */
   readonly device: number;
   /** Bytes that this user can still write. */
   readonly freeBytes: number;
@@ -14,8 +14,7 @@ export interface Disk {
 
 const MiB = 1024 * 1024;
 /**
- * Size of two segments of PostgreSQL's write-ahead log. Without that much space, PostgreSQL does
- * not start.
+ * Size of two segments of PostgreSQL's write-ahead log. With less space, PostgreSQL does not start.
  */
 const leastBytes = 32 * MiB;
 
@@ -42,9 +41,7 @@ export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
 
-/**
- * Returns the folder and its device. If the folder is missing, returns its nearest existing parent.
- */
+/** If the folder is missing, returns its nearest existing parent. */
 async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'device'>> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {

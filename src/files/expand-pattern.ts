@@ -2,10 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
 import { createGlob } from '../base/glob.ts';
 
-/**
- * Returns true for a pattern. Shells expand most patterns before sluice sees them, but not quoted
- * ones.
- */
+/** Shells expand most patterns before sluice sees them, but not quoted ones. */
 export function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }

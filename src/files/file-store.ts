@@ -12,7 +12,7 @@ import { uuidv7 } from '../base/uuid.ts';
 export interface FileStore {
   /** Address for other programs, without a final slash: file:///folder or s3://bucket/prefix. */
   readonly location: string;
-  /** Creates a file, in `folder` if that is given. The file is invisible until `commit`. */
+  /** The file is invisible until `commit`. */
   create(folder?: FileFolder): Promise<FileWriter>;
   /**
    * Like `create`, but with a given name, such as the file's name in another store or in a backup.

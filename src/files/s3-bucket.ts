@@ -70,7 +70,7 @@ export class S3Bucket {
     await this.#try('storing a file', this.#client.send(new PutObjectCommand(input)));
   }
 
-  /** Begins an upload in parts and returns its id. The file is invisible until `completeUpload`. */
+  /** Returns the upload's id. The file is invisible until `completeUpload`. */
   async beginUpload(key: string): Promise<string> {
     const request = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
     const { UploadId } = await this.#try('beginning a file', request);
@@ -101,7 +101,6 @@ export class S3Bucket {
   }
 
   /**
-   * Completes an upload.
    * @throws MissingFileError if the upload no longer exists: either it was aborted, or a request
    * whose response was lost has completed it.
    */

@@ -168,7 +168,7 @@ async function readExactly(bucket: S3Bucket, key: string, start: number, end: nu
   return bytes;
 }
 
-/** Closes the body. A connection with unread bytes cannot be reused. */
+/** A connection with unread bytes cannot be reused. */
 function discard(body: OpenObject['body'], stop: AbortController): void {
   if (body.readableEnded) return;
   body.on('error', () => undefined);

@@ -150,10 +150,7 @@ export interface EnvironmentNeed {
   readonly needs: readonly Need[];
 }
 
-/**
- * Returns the needs of environments. The cost grows with the number of failures, but not with the
- * number of stored records.
- */
+/** The cost grows with the number of failures, but not with the number of stored records. */
 export async function findNeeds(
   pool: pg.Pool,
   environmentId: number | null,

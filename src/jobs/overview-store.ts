@@ -16,7 +16,9 @@ const RECOUNTED_LOADS = 200;
  * overview).
  */
 
-/** Failures are counted only among this many of an environment's latest jobs, to limit the cost. */
+/**
+ * Number of an environment's latest jobs that are searched for failures, limited to bound the cost.
+ */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
@@ -104,10 +106,7 @@ const unaccounted = (environmentId: number) => sql<number>`(
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
-/**
- * Reads all loads of the environment. This takes 0.6 s for a million loads, so calls run one at a
- * time.
- */
+/** Reading all loads takes 0.6 s for a million loads, so calls run one at a time. */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
   const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select
@@ -128,10 +127,7 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
   return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
 }
 
-/**
- * Counts the jobs of each of the last days. Job ids begin with a time, so the query can use an
- * index.
- */
+/** Job ids begin with a time, so the query can use an index. */
 function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
   const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
@@ -148,9 +144,7 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/**
- * Reads the work of an environment. `withSystem` adds work that does not belong to any environment.
- */
+/** `withSystem` adds work that does not belong to any environment. */
 export async function readWork(
   db: Database,
   environmentId: number,

@@ -19,10 +19,7 @@ export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number 
 
 export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
-  /**
-   * Starts watching for due tasks. `wake` reports that a task of a kind that bypasses the queue is
-   * due.
-   */
+  /** `wake` reports that a task of a kind that bypasses the queue is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Called after all tasks have ended or been released. */
   close?(): void;

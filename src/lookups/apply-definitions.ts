@@ -9,7 +9,7 @@ import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
-/** Changes by list, including the lists of capabilities. */
+/** Includes the lists of capabilities. */
 export function changesByList(changes: DefinitionChanges): readonly (readonly [string, Changes<Keyed>])[] {
   return Object.entries<Changes<Keyed>>(changes);
 }

@@ -31,7 +31,7 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Returns true if a value of this type requires no write. */
+  /** Returns true if a value of the type requires no write. */
   knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
     return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
@@ -133,7 +133,7 @@ class KnownNames {
   }
 
   /**
-   * Returns true if a value of this type requires no write. The type `null` means that no value is
+   * Returns true if a value of the type requires no write. The type `null` means that no value is
    * known.
    */
   covers(name: string, type: DataType | null): boolean {

@@ -10,10 +10,7 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/**
- * A name with its type. The type `null` stores a new name as `string`, and keeps the type of a
- * stored name.
- */
+/** The type `null` stores a new name as `string`, and keeps the type of a stored name. */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;

@@ -10,7 +10,7 @@ import type { Database } from '../postgres/database.ts';
  */
 export interface DefinitionList {
   readonly name: string;
-  /** Schema of the list. Its default is an empty list. */
+  /** The default of the schema is an empty list. */
   readonly schema: TSchema;
   /** True if keys that differ only in case are the same. Default: false. */
   readonly ignoresCase?: boolean;

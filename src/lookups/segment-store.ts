@@ -114,7 +114,7 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-/** Reads the members of a segment. `isIn` is a condition on the users table, whose alias is `u`. */
+/** `isIn` is a condition on the users table, whose alias is `u`. */
 export async function readMembers(
   db: Database,
   isIn: Expression<SqlBool>,

@@ -114,10 +114,7 @@ interface ItemsTable {
   readonly isDated?: boolean;
 }
 
-/**
- * Returns functions that read and write a table. Its columns are the fields of its items, plus
- * `environment_id`.
- */
+/** The columns of the table are the fields of its items, plus `environment_id`. */
 export function itemsTable<Item extends Keyed, StoredItem = Item>({
   table,
   id,

@@ -86,8 +86,7 @@ export const psql = defineCommand({
 });
 
 /**
- * Runs psql. The password is passed as an environment variable, because command lines are visible
- * to everybody.
+ * Passes the password as an environment variable, because command lines are visible to everybody.
  */
 async function runPsql(
   databaseUrl: string,

@@ -58,8 +58,7 @@ function explainAddress({ host, port }: Address, error: unknown): string {
 }
 
 /**
- * Warns if Redis is unavailable. A service starts anyway, because the ledger keeps due work until
- * the queue is back.
+ * The service starts even without Redis, because the ledger keeps due work until the queue is back.
  */
 export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);

@@ -47,10 +47,7 @@ export interface HttpService {
   readonly closeSystem: Phase;
 }
 
-/**
- * Opens the system of a server. The database must already be migrated. The server itself merges
- * small loads.
- */
+/** The database must already be migrated. The server itself merges small loads. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
@@ -69,7 +66,7 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Requests in progress are cut after this share of the shutdown time.
+    // Requests in progress are cut after 30 % of the shutdown time.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {
@@ -185,7 +182,7 @@ interface Parts {
   workers: Supervisor | null;
 }
 
-/** Starts all parts. If one of them fails, stops the others. */
+/** If one part fails, stops the others. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, http: null, workers: null };

@@ -27,8 +27,8 @@ import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './pre
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`.
- * Fault tests use another value.
+ * The command's process ends itself if the event loop makes no progress for `silentMs`. Fault tests
+ * use another value.
  */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({

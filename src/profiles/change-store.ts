@@ -22,7 +22,7 @@ export interface ProfileKey {
   readonly id: string;
 }
 
-/** SQL for the author of a change `c`. Includes the load if its record still exists. */
+/** Includes the load if its record still exists. */
 const madeBy = sql<ChangeMaker>`case
   when c.load_id is not null then 'load'
   when c.is_operator then 'operator'
@@ -36,7 +36,7 @@ const job = sql<ProfileChange['job']>`(
 )`;
 
 export interface HistoryPage {
-  /** Changes as JSON, newest first. */
+  /** JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
   /** Position of the next page. `null` on the last page. */
   readonly next: number | null;

@@ -88,7 +88,7 @@ function noSuchProfile(entity: Entity, id: string): InputError {
   return inputError('not_found', `There is no such ${texts[entity].one}`, details);
 }
 
-/** ID in a path. A string that is not a valid ID is reported as an unknown profile. */
+/** A string that is not a valid ID is reported as an unknown profile. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
   const message = `There is no such ${one}`;
   const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);

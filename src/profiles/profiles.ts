@@ -42,7 +42,7 @@ export interface ProfileFilter {
   /** Part of the id, the name or the e-mail address. */
   readonly search?: string | null;
   readonly companyId: string | null;
-  /** Selects only profiles that were last written by this load. */
+  /** Selects only profiles that were last written by the job's load. */
   readonly jobId?: string | null;
   readonly segment: Segment | null;
 }

@@ -151,10 +151,7 @@ export const databaseGauges: Gauges<boolean> = {
   ],
 };
 
-/**
- * Registers gauges. Returns a function that sets their values. Passing `null` removes the values
- * from the page.
- */
+/** Returns a function that sets the values. Passing `null` removes them from the page. */
 export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
     const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });

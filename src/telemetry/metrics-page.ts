@@ -29,10 +29,7 @@ export interface MetricsSources {
   readonly figures: readonly FigureSeam[];
 }
 
-/**
- * Creates the metrics page of a system. The page has its own registry, because a process may
- * contain two systems.
- */
+/** The page has its own registry, because a process may contain two systems. */
 export function createMetricsPage(
   counters: Metrics,
   { watch, health, pool, droppedLogLines, figures }: MetricsSources,

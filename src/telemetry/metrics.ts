@@ -97,10 +97,7 @@ export class Metrics {
     this.#openPage = openPage;
   }
 
-  /**
-   * Counts a committed window of `records` records. `seconds` is the time from sending the window's
-   * statement until its commit.
-   */
+  /** `seconds` is the time from sending the window's statement until its commit. */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
     windowRecords.add(records);
@@ -115,10 +112,7 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /**
-   * Returns the metrics of a route. Call it once per route, with its registered pattern instead of
-   * the path of a request.
-   */
+  /** Call this once per route, with its registered pattern instead of the path of a request. */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const existing = this.#routes.get(key);

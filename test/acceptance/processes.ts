@@ -10,9 +10,7 @@ export interface Process {
   readonly command: string;
 }
 
-/**
- * Lists the running processes. Omits zombies, which remain in a container without an init process.
- */
+/** Omits zombies, which remain in a container without an init process. */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {

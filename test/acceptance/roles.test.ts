@@ -12,7 +12,7 @@ describe('sluice serve and sluice work', () => {
     const service = await startService(dataDir, { WORKERS: '0' });
     const server = startCli(['serve', '--data-dir', dataDir]);
     const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(server.stdout)?.[1]);
-    // A file of this size is too large for the server to load, so a worker must load it.
+    // The file is too large for the server to load, so a worker must load it.
     const file = usersCsv(10_000);
     expect(Buffer.byteLength(file)).toBeGreaterThan(SMALL_LOAD_BYTES);
     const { job_id: jobId } = await upload(url, service.key, file);

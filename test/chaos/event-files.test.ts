@@ -52,7 +52,7 @@ async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expect
   );
   expect(kind).toEqual(track);
   const texts = eventTexts(await readAllEvents(sql), file.times);
-  // Compares the lines without the test framework, which would take minutes for this many lines.
+  // Compares the lines without the test framework, which would take minutes.
   expect(texts.length).toBe(file.texts.length);
   expect(texts.find((text, index) => text !== file.texts[index])).toBeUndefined();
   const [remains] = await sql<{ notes: number }>(

@@ -14,7 +14,7 @@ import { type Api, oneQueue, onSite, type Site, workingSession } from '../suppor
 import { mountSmallDisk, type SmallDisk } from '../support/servers/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** An export of this many rows takes at least a second, so that a kill can interrupt it. */
+/** Enough rows for an export of at least a second, so that a kill can interrupt it. */
 const rows = 50_000;
 
 // proves: increments

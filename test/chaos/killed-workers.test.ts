@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
  */
 const recoveryMs = 15_000;
 
-/** A kill of workers. `running` contains the running chunks, with the ends of their leases. */
+/** `running` contains the running chunks, with the ends of their leases. */
 interface Kill {
   readonly at: number;
   readonly running: ReadonlyMap<string, number>;

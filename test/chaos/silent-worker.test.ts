@@ -99,7 +99,7 @@ test('a process that was paused for longer than its limit lives on, and ends onc
   try {
     await alive();
     child.kill('SIGSTOP');
-    // A fixed wait is necessary, because the process must not end during this time.
+    // A fixed wait is necessary, because the process must not end during the wait.
     await sleep(2_500);
     child.kill('SIGCONT');
     for (let count = 0; count < 30; count++) await alive();

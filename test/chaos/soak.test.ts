@@ -11,11 +11,11 @@ import { RecordSender } from '../support/servers/record-sender.ts';
 import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of faults. Long runs have hundreds. The seed determines their order. */
+/** Long runs have hundreds of faults. The seed determines their order. */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
-/** Causes a fault. Resolves when the whole service works again. */
+/** Resolves when the whole service works again. */
 type Fault = (service: Service) => Promise<void>;
 
 const faults: Readonly<Record<string, Fault>> = {

@@ -77,7 +77,7 @@ function rowOf(
   return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
-/** Runs a step. Returns the id of its load, or `null` if it is not a load. */
+/** Returns the id of the step's load, or `null` if it is not a load. */
 async function doStep(environmentId: number, action: Step): Promise<number | null> {
   const { pool } = t.system;
   if (action.kind === 'load') {
@@ -185,7 +185,7 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
   };
 }
 
-/** Returns the profiles without the erased ones. Users of an erased company have no company. */
+/** Users of an erased company are returned without a company. */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
   const remaining = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
     Object.fromEntries(

@@ -144,7 +144,7 @@ async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<vo
   await ended;
 }
 
-/** Returns whether a process with this pid runs. A zombie does not count as running. */
+/** Returns whether a process with the pid runs. A zombie does not count as running. */
 async function isRunning(pid: number): Promise<boolean> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');

@@ -20,7 +20,7 @@ interface Company {
   readonly properties: Readonly<Record<string, Json>>;
 }
 
-/** A user record. `company` is a company with properties, `null`, or absent. */
+/** `company` is a company with properties, `null`, or absent. */
 interface UserRecord {
   readonly id: string;
   readonly properties: Readonly<Record<string, Json>>;

@@ -30,8 +30,8 @@ interface Proxy {
 }
 
 /**
- * Starts nginx with the sample site. Replaces the addresses and certificate of the sample with
- * those of the test, and adds the rest of the configuration.
+ * Replaces the addresses and certificate of the sample site with those of the test, and adds the
+ * rest of the configuration.
  */
 async function startNginx(): Promise<Proxy> {
   const port = await freePort();
@@ -57,10 +57,7 @@ async function startNginx(): Promise<Proxy> {
   return listening({ child, url: `https://localhost:${port}` });
 }
 
-/**
- * Starts Caddy with the sample. The options prevent Caddy from changing the certificates that this
- * machine trusts.
- */
+/** The options prevent Caddy from changing the certificates that this machine trusts. */
 async function startCaddy(): Promise<Proxy> {
   const url = `https://localhost:${await freePort()}`;
   const file = join(folder, 'Caddyfile');
@@ -125,7 +122,7 @@ describe.each([
     await exited;
   });
 
-  /** Begins a request. The caller sends the body later. */
+  /** The caller sends the body later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };

@@ -48,7 +48,7 @@ async function startAt(
   return load;
 }
 
-/** Runs the chunks in the order of `ranks`. They use digests only if the site does. */
+/** Chunks use digests only if the site does. */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
@@ -96,7 +96,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Runs one step at a site. Returns the counts of a load, otherwise `null`. */
+/** Returns the counts of a load, otherwise `null`. */
 async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;

@@ -173,7 +173,7 @@ interface TextProps extends Pick<ButtonProps, 'look'> {
   readonly act: (text: string) => Promise<void>;
 }
 
-/** A button that opens a dialog with one text field. */
+/** Opens a dialog with one text field. */
 function TextButton({ look, opener, title, verb, label, hint, first, act }: TextProps): VNode {
   const [text, setText] = useState(first ?? '');
   const isReady = first !== undefined || text.trim() !== '';

@@ -21,7 +21,7 @@ export interface Part {
   readonly JobMenu?: AnyComponent<JobProps>;
   /** Replaces the links to the profiles that a load wrote. `null` keeps the default links. */
   readonly jobLinks?: (job: LoadJob) => VNode | null;
-  /** Panel for a user id that has no profile. It is shown on request. */
+  /** For a user id without a profile. Shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
   /** Only one capability may have this. */
   readonly deletionOption?: DeletionOption;

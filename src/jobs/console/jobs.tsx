@@ -43,7 +43,7 @@ const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
 /** Parameters both of the API and of the page's address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Returns a page of jobs. Running jobs come first. The other jobs follow, newest first. */
+/** Running jobs come first. The other jobs follow, newest first. */
 export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): Loaded<PageOf<JobListItem>> {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);

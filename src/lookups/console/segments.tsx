@@ -124,8 +124,8 @@ interface EditorProps {
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
 /**
- * Editor for a definition. On demand, it counts the matching users. It cannot save a segment that
- * is defined in the definitions file.
+ * Counts the matching users on demand. Cannot save a segment that is defined in the definitions
+ * file.
  */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();

@@ -55,7 +55,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** Condition on the user's company. If the user has no company, all properties count as missing. */
+/** If the user has no company, all properties count as missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb

@@ -128,7 +128,7 @@ function sameJson(
  * numbers and booleans as strings.
  */
 function spellings(values: readonly Scalar[]) {
-  /** Values as JSON. PostgreSQL compares JSON numbers by value. */
+  /** PostgreSQL compares JSON numbers by value. */
   const jsons: string[] = [];
   const strings: string[] = [];
   const numbers: number[] = [];
@@ -177,7 +177,7 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/** Returns an array as the text of one parameter. A statement has at most 65 535 parameters. */
+/** Puts an array into one parameter, because a statement has at most 65 535 parameters. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
@@ -235,10 +235,7 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/**
- * Compares with an instant, or with a UTC date. "After" a date means after its end, and "not after"
- * means before its end.
- */
+/** "After" a date means after its end, and "not after" means before its end. Dates are in UTC. */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
@@ -265,9 +262,7 @@ function ifNumeral(
   end`;
 }
 
-/**
- * Condition that a string is a date. For speed, the regular expression does not check the calendar.
- */
+/** For speed, the regular expression does not check the calendar. */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -286,8 +281,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * Converts a date to an instant. The default zone is UTC. Removes digits beyond microseconds, which
- * only dates of more than 26 bytes can have.
+ * The default zone is UTC. Removes digits beyond microseconds, which only dates of more than 26
+ * bytes can have.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(

@@ -74,7 +74,7 @@ class Reader {
   }
 
   /**
-   * Returns true if a group is allowed at this depth. Reports other members of the object, because
+   * Returns true if a group is allowed at `depth`. Reports other members of the object, because
    * a group must be the only member.
    */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {

@@ -13,9 +13,9 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment. `readSegment` reads it from a definition (docs/segments.md). Of two opposite
- * operators, one is represented as the negation of the other. `compileSegment` turns a segment into
- * SQL, with all values as parameters.
+ * `readSegment` reads a segment from a definition (docs/segments.md). Of two opposite operators,
+ * one is represented as the negation of the other. `compileSegment` turns a segment into SQL, with
+ * all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
@@ -52,7 +52,7 @@ export type Scalar = string | number | boolean;
 const comparisons = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'] as const;
 export type Comparison = (typeof comparisons)[number];
 
-/** Test of a property. A missing property never matches. */
+/** A missing property never matches. */
 export type PropertyTest =
   | { readonly kind: 'one_of'; readonly values: readonly Scalar[] }
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }

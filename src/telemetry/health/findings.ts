@@ -25,7 +25,7 @@ export interface Check {
   readonly advise: (error: unknown) => string;
 }
 
-/** Runs the checks in parallel. Returns their findings in the order of the checks. Never throws. */
+/** Returns the findings in the order of the checks. Never throws. */
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const runs = checks.map(({ name, deadlineMs, run, advise }) => {
     const fail = (error: unknown): Finding[] => {

@@ -115,10 +115,7 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/**
- * Compares the clocks. Leases use the database's clock. Links and idempotency also use this
- * machine's clock.
- */
+/** Leases use the database's clock. Links and idempotency also use this machine's clock. */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(

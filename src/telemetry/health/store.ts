@@ -106,7 +106,7 @@ export interface EnvironmentNeeds extends NeedCounts {
 }
 
 /**
- * Failures are searched only among this many of an environment's latest jobs, which keeps the cost
+ * Number of an environment's latest jobs that are searched for failures, limited to keep the cost
  * constant.
  */
 const failuresAmong = 10_000;

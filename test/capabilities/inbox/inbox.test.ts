@@ -89,7 +89,7 @@ const users = (...ids: readonly string[]): string =>
   `user_id,plan\n${ids.map((id) => `${id},pro\n`).join('')}`;
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
-/** Returns the messages in the outbox. `null` if there are none yet. */
+/** `null` if there are no messages yet. */
 async function readOutbox(outbox: string): Promise<string[] | null> {
   const names = await readdir(outbox).catch(() => []);
   const mails = names.filter((name) => name.endsWith('.eml'));

@@ -31,7 +31,7 @@ function add(body: object) {
   return server.json<Subscription & Partial<ErrorBody>>('/v1/subscriptions', options);
 }
 
-/** Returns the text as Slack shows it. Mentions and links would be in angle brackets. */
+/** Mentions and links would be in angle brackets. */
 const shownBySlack = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 

@@ -59,7 +59,7 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** Returns a record for an item. `event` is the id of its event, or `null` if it is a profile. */
+/** `event` is the id of the item's event, or `null` if the item is a profile. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };

@@ -79,7 +79,7 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   return values;
 }
 
-/** Returns the changed profiles. Lists a profile once for each of its changes. */
+/** Lists a profile once for each of its changes. */
 function changedProfiles({ records }: RandomFile): string[] {
   return records.flatMap((record) => {
     if (record === 'rejected') return [];

@@ -10,10 +10,7 @@ afterAll(() => site.close());
 type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
-/**
- * An identify request. Numbers identify users and companies. `undefined`: not in the request.
- * `null`: no company.
- */
+/** Numbers identify users and companies. `undefined`: not in the request. `null`: no company. */
 interface Identify {
   readonly user: number;
   readonly metadata: Texts | undefined;

@@ -16,7 +16,7 @@ interface Kind {
   /** Names of the required fields, which are ids or names. */
   readonly required: readonly string[];
   record(id: string, properties?: Properties): Properties;
-  /** Returns the metadata of all rows with this id. */
+  /** Returns the metadata of all rows with the id. */
   stored(id: string, environmentId?: number): Promise<Properties[]>;
 }
 
@@ -52,7 +52,7 @@ let serial = 0;
 const newId = () => `record-${++serial}`;
 
 describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
-  /** Posts a body. Returns the status, the error code, and the metadata stored under the id. */
+  /** Returns the status, the error code, and the metadata stored under the id. */
   const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
     const answer = await site.post(path, body, options);
     return [answer.status, answer.body?.errors[0]?.error_code ?? null, await stored(id)];
@@ -275,7 +275,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('an Idempotency-Key', () => {
     const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
       site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
-    /** Returns the rows with this id, each with the id of the transaction that wrote it. */
+    /** Returns the rows with the id, each with the id of the transaction that wrote it. */
     const rows = (id: string) =>
       site.sql(
         `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
@@ -427,7 +427,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
 const t = () => site.t;
 
-/** Returns a record of exactly this size in bytes, in which no value is larger than 64 KiB. */
+/** Returns a record of exactly `bytes` bytes, in which no value is larger than 64 KiB. */
 function ofBytes(record: Properties, bytes: number): string {
   const metadata: Record<string, string> = {};
   const length = () => Buffer.byteLength(JSON.stringify({ ...record, metadata }));
@@ -443,8 +443,8 @@ function ofBytes(record: Properties, bytes: number): string {
 let poisons = 0;
 
 /**
- * Makes PostgreSQL refuse the row with this id with a SQLSTATE that reports invalid data. Returns a
- * function that counts later writes to the table, including rolled-back ones.
+ * Makes PostgreSQL refuse the row with the id and report invalid data. Returns a function that
+ * counts later writes to the table, including rolled-back ones.
  */
 async function refuseAt(
   moment: 'statement' | 'commit',

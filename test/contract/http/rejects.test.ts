@@ -51,7 +51,7 @@ const messy = Buffer.concat([
   Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
   Buffer.from('m7,nul\0,x\n'),
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
-  // UTF-8 is detected only if a file contains about this many non-ASCII characters.
+  // UTF-8 is detected only in files with about 20 or more non-ASCII characters.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
   // This quoted cell is never closed. It could include everything that follows, so this record must
   // be the last.

@@ -71,7 +71,7 @@ export const everything: ExportRequest = {
   escapeFormulas: true,
 };
 
-/** By file name. */
+/** Returns the stored bytes of each file, by file name. */
 export async function storedBytes(
   { files }: ExportContext,
   written: WrittenExport,
@@ -82,7 +82,7 @@ export async function storedBytes(
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Decompressed, by file name. */
+/** Returns the decompressed text of each file, by file name. */
 export async function texts(context: ExportContext, written: WrittenExport): Promise<Record<string, string>> {
   const stored = await storedBytes(context, written);
   return Object.fromEntries(
@@ -99,7 +99,7 @@ export function records(text = ''): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** As listed in the manifest for each dataset. */
+/** Returns the content_sha256 that the manifest lists for each dataset. */
 export async function contentHashes(
   context: ExportContext,
   written: WrittenExport,

@@ -24,7 +24,7 @@ import { runDueTasks } from '../servers/tasks.ts';
 import { waitFor } from '../wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
-  /** Target size of a chunk in bytes. 1 creates one chunk per record. */
+  /** In bytes. 1 creates one chunk per record. */
   readonly chunkBytes?: number;
   /** File name. Default: users.csv, or users.ndjson if the content starts with `{`. */
   readonly filename?: string;

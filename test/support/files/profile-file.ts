@@ -44,7 +44,7 @@ export function createProfileFile({
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
-  /** On average, one in this many records lacks its key. */
+  /** On average, one in `keylessEvery` records lacks its key. */
   readonly keylessEvery?: number;
 }): ProfileFile {
   const lines: string[] = [header];

@@ -20,7 +20,7 @@ export interface WorkbookOfTest {
   readonly from1904?: boolean;
   /** XML that follows the list of sheets in the workbook part. */
   readonly calculation?: string;
-  /** Parts to add. A part with the name of a standard part replaces the standard part. */
+  /** A part with the name of a standard part replaces the standard part. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 

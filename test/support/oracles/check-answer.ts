@@ -54,10 +54,7 @@ function undocumented({ operationId, responses }: Operation, status: string): st
   return `${operationId} has no answer ${status}; it has ${Object.keys(responses).join(', ')}`;
 }
 
-/**
- * Returns the template that matches the path. Of several, returns the one with the most fixed
- * segments.
- */
+/** Of several templates, returns the one with the most fixed segments. */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
   const parts = split(path);

@@ -58,7 +58,7 @@ async function openTasks(sql: Sql, jobId: string): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** Waits until this share (0 to 1) of a load's chunks is done. */
+/** Waits until the given share (0 to 1) of a load's chunks is done. */
 export function progressed(sql: Sql, jobId: string, share: number): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
   return waitFor(

@@ -95,7 +95,7 @@ export type Filters = Pick<
   ExportRequest,
   'from' | 'to' | 'userIds' | 'companyIds' | 'eventNames' | 'exclusions'
 > & {
-  /** The segment contains the users with these plans. `null` if there is no segment. */
+  /** The segment contains the users with the listed plans. `null` if there is no segment. */
   readonly segment: readonly string[] | null;
   readonly excludedSegments: readonly (readonly string[])[];
 };

@@ -18,9 +18,9 @@ const maxRatio = 3;
  * the machine.
  */
 const attempts = 12;
-/** Inputs are enlarged until processing takes at least this many milliseconds. */
+/** Minimum processing time in milliseconds, until which inputs are enlarged. */
 const leastMs = 2;
-/** An input that takes longer than this many milliseconds is not measured again. */
+/** Processing time in milliseconds above which an input is not measured again. */
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
 /**

@@ -4,9 +4,7 @@ import type { Entity } from '../../../src/domain/entity.ts';
 import type { Tally } from '../../../src/domain/load.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
-/**
- * Properties to set. `null` removes a property. Properties that are not listed keep their values.
- */
+/** `null` removes a property. Properties that are not listed keep their values. */
 export type Properties = Readonly<Record<string, Json>>;
 
 export interface UserRecord {
@@ -23,7 +21,7 @@ export interface CompanyRecord {
   readonly properties: Properties;
 }
 
-/** A record as the oracle applies it. `rejected`: the record is refused. */
+/** `rejected`: the record is refused. */
 export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {

@@ -115,7 +115,7 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/** Returns the arguments of an instruction. Throws unless the stage contains it exactly once. */
+/** Throws unless the stage contains the instruction exactly once. */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
   const matches = instructions.filter(([instruction]) => instruction === name);
   if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);

@@ -40,7 +40,7 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
 }
 
 /**
- * Replaces all definitions of an environment, including those of capabilities, with these items.
+ * Replaces all definitions of an environment, including those of capabilities, with `items`.
  */
 export function apply(
   { system }: TestSystem,

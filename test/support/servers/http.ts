@@ -6,9 +6,7 @@ import { checkAnswer } from '../oracles/check-answer.ts';
 import { waitFor } from '../wait-for.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 
-/**
- * The HTTP server of a test system. Its functions check each response against the OpenAPI document.
- */
+/** All functions check each response against the OpenAPI document. */
 export interface TestServer extends HttpServer {
   /**
    * Calls fetch with the key of the environment `default`, unless the options have a key. `key:

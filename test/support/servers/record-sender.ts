@@ -77,7 +77,7 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Stops sending. Resolves when each sent record has its response or has failed. */
+  /** Resolves when each sent record has its response or has failed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all(this.#loops);

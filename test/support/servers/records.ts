@@ -14,7 +14,7 @@ interface PostOptions {
   readonly key?: string | null;
 }
 
-/** A stored profile. Times are strings with microseconds, which sort in the order of time. */
+/** Times are strings with microseconds, which sort in the order of time. */
 export interface StoredProfile {
   readonly id: string;
   readonly company_id: string | null;
@@ -56,9 +56,9 @@ export interface RecordSite {
   readonly server: TestServer;
   /** Posts strings and bytes unchanged. Other values are sent as JSON. */
   post(path: string, record: unknown, options?: PostOptions): Promise<RecordAnswer>;
-  /** Posts a record. Expects status 202 without a body. */
+  /** Expects status 202 without a body. */
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
-  /** Posts a record. Expects status 400 with exactly these problems, and unchanged tables. */
+  /** Expects status 400 with exactly the given problems, and unchanged tables. */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
   /** Returns a whole HTTP request, to send over a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;

@@ -94,7 +94,7 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
-/** The nodes of a fleet. With certificates, they accept only TLS. */
+/** With certificates, the nodes accept only TLS. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();

@@ -2,9 +2,7 @@ import { createTerminal } from '../../../src/cli/terminal.ts';
 import { createProgram } from '../../../src/processes/program.ts';
 import type { TestSystem } from './system.ts';
 
-/**
- * Runs `sluice <args>` in this process on a test system. Returns its output, or throws its error.
- */
+/** Runs the command in this process. Returns its output, or throws its error. */
 export async function runCommand({ variables }: TestSystem, ...args: readonly string[]): Promise<string> {
   let printed = '';
   const terminal = {

@@ -21,10 +21,7 @@ const folders = [
 ];
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-/**
- * Folder of an installed PostgreSQL with all its tools. `undefined` if there is none. Tests that
- * need the tools are then skipped.
- */
+/** `undefined` if no folder has all tools. Tests that need them are then skipped. */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
 interface SystemPostgres {
@@ -32,7 +29,7 @@ interface SystemPostgres {
   urlOf(database: string): string;
   /** Returns a path to which the tools may write. */
   scratch(name: string): string;
-  /** Runs a tool as an operator would. If it fails, throws its error output. */
+  /** If the tool fails, throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -40,7 +37,7 @@ interface SystemPostgres {
 
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Starts the installed PostgreSQL. `data` is a restored data directory. Default: a new one. */
+/** `data` is a restored data directory. Default: a new one. */
 export async function startSystemPostgres(data?: string): Promise<SystemPostgres> {
   const bin = systemPostgres;
   if (bin === undefined) throw new Error('this machine has no PostgreSQL with its tools');

@@ -20,7 +20,7 @@ export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): 
   return takeNextTask(context, [kind], new Turns());
 }
 
-/** Runs due tasks one after another. Returns the number of tasks run. */
+/** Runs due tasks one after another, and counts them. */
 export async function runDueTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],

@@ -5,7 +5,7 @@ import { createCertificates } from './certificates.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A real web server on this machine. The test defines the response for each path. */
+/** The test defines the response for each path. */
 export interface WebServer {
   /** URL of the form `https://127.0.0.1:port`. */
   readonly url: string;

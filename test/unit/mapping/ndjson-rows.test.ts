@@ -134,10 +134,7 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
   return [...rowsByKey.values()].map(withoutRemovals);
 }
 
-/**
- * Returns the row without its removal flag. The reader may set the flag because of a property that
- * a later one overwrites.
- */
+/** The reader may set the removal flag because of a property that a later one overwrites. */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 
 describe('rows of NDJSON', () => {

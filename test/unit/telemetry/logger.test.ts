@@ -65,7 +65,7 @@ test('lines that are dropped while others are written are reported', async () =>
   });
   const sink = new LogSink(descriptor, (count) => `${count} dropped\n`);
   const long = `${'x'.repeat(512 * 1024)}\n`;
-  // The first line is being written, and the sink keeps only one more of this length.
+  // The first line is being written, and the sink keeps only one more long line.
   for (const line of ['first\n', long, long, long, long]) sink.write(line);
   await waitFor('the next line', () => readFileSync(file, 'utf8').length > long.length);
   sink.write('last\n');

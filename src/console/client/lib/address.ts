@@ -32,10 +32,7 @@ export interface Query {
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;
-  /**
-   * Returns the value and the change handler of a filter. Changing a filter returns to the first
-   * page of the list.
-   */
+  /** Changing a filter returns to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
   /** Returns the address that a link must have to make the change. */
   readonly href: (change: Values) => string;

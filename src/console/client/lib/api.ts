@@ -68,7 +68,7 @@ export function suspectOutage(): void {
   outage.value ??= { since: new Date().toISOString(), cause: null };
 }
 
-/** The session of the page. `src/access/console` declares further members. */
+/** `src/access/console` declares further members of the session. */
 export interface Session {
   readonly environment: string;
   readonly scopes: readonly Scope[];
@@ -169,7 +169,7 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** Returns a page of a list. Skips pages on which a search has found nothing. */
+/** Skips pages on which a search has found nothing. */
 export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const [at = '', query] = path.split('?');
   let page = await onePage<T>(path, signal);
@@ -178,10 +178,7 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/**
- * Returns a page of a list. The body is an array or `{data}`. The headers are `Link` and
- * `X-Total-Count`.
- */
+/** The body is an array or `{data}`. The headers are `Link` and `X-Total-Count`. */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

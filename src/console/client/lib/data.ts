@@ -41,7 +41,7 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
   readonly request: string;
 }
 
-/** Returns the subject of a key. Paths that differ only in filters have the same subject. */
+/** Paths that differ only in filters have the same subject. */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }

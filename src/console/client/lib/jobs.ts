@@ -12,7 +12,7 @@ import { visibleText } from './format.ts';
 // biome-ignore lint/suspicious/noEmptyInterface: each kind adds a member.
 export interface JobDocuments {}
 
-/** Document of a job of any kind. `type` is the discriminant. */
+/** `type` is the discriminant. */
 export type JobDetail = JobDocuments[keyof JobDocuments];
 
 export type LoadJob = Extract<JobDetail, { readonly type: LoadType }>;

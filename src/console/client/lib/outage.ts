@@ -54,7 +54,7 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** Clock for polling. It stops while the page is hidden, unless `hidden` is set. */
+/** The clock stops while the page is hidden, unless `hidden` is set. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }

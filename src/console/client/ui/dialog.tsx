@@ -12,7 +12,7 @@ interface DialogProps {
   readonly foot?: ComponentChildren;
 }
 
-/** A modal dialog. Escape closes it and returns the focus. */
+/** Escape closes the dialog and returns the focus. */
 export function Dialog({ title, onClose, children, foot }: DialogProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();

@@ -73,7 +73,7 @@ interface BarsProps {
   /** Words that follow the sums of the parts for screen readers, such as `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** Name and colour of each part. Colours are variables of tokens.css, such as `--inserted`. */
+  /** Colours are variables of tokens.css, such as `--inserted`. */
   readonly parts: readonly (readonly [name: string, ink: string])[];
   /** Label of the drawing's maximum value. */
   readonly top?: string;

@@ -6,7 +6,7 @@ import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
 
-/** A column. `num` aligns its cells to the end. `minor` hides the column on narrow screens. */
+/** `num` aligns the cells of the column to the end. `minor` hides it on narrow screens. */
 export type Column<T> = readonly [
   /** A string is a label of the console. An element contains a name that a caller chose. */
   title: string | VNode,
@@ -19,7 +19,7 @@ interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Returns the key of a row. Default: the row's position. */
+  /** Default: the row's position. */
   readonly keyOf?: (row: T, at: number) => string;
   /**
    * Returns the address that a row's first cell links to. The arrow keys, j, k and Enter select and

@@ -218,10 +218,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/**
- * True until the first page is shown. The first page leaves the focus at the top. Each later page
- * moves the focus to its heading.
- */
+/** The first page leaves the focus at the top. Each later page moves the focus to its heading. */
 let isFirst = true;
 
 /** Frame of a screen: a heading, which receives the focus, and the content. */
@@ -303,10 +300,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/**
- * A fact: its name and its value. A string is a label of the console. An element contains a name
- * that a caller chose.
- */
+/** A string is a label of the console. An element contains a name that a caller chose. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 /** Omits facts without a value. */

@@ -73,7 +73,7 @@ async function uploadUndone(api: Api): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
-/** Kills workers and API in each phase of the undo. Returns the API that runs afterwards. */
+/** Returns the API that runs afterwards. */
 async function undoDespiteKills(site: Site, jobId: string, first: Api): Promise<Api> {
   let api = first;
   for (const phase of phases) {
@@ -141,7 +141,7 @@ async function ended(sql: Sql, jobId: string): Promise<void> {
   expect(load).toEqual({ status: 'completed', failure: null });
 }
 
-/** Returns whether a worker is in this phase of the job. `null` if it may still reach the phase. */
+/** Returns whether a worker is in the phase of the job. `null` if it may still reach the phase. */
 async function stateOf({ sql }: Site, jobId: string, phase: Phase): Promise<'met' | 'over' | null> {
   const [state] = await sql<{ works: boolean; open: boolean }>(
     `select

@@ -17,8 +17,8 @@ export interface MailServer {
 }
 
 /**
- * Starts a server. `answer` returns the code with which a recipient is refused, or `null` to accept
- * it. If `sender` is set, every sender is refused with this code.
+ * `answer` returns the code with which a recipient is refused, or `null` to accept it. If `sender`
+ * is set, every sender is refused with this code.
  */
 export async function startMailServer(
   options: {

@@ -25,7 +25,7 @@ export interface TestProvider {
   signWith(payload: Payload, header: Payload, key: string | KeyObject): string;
   readonly publicPem: string;
   readonly requests: string[];
-  /** Stops the provider. `start` starts it again at the same address. */
+  /** `start` starts the provider again at the same address. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

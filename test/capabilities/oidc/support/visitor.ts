@@ -49,7 +49,7 @@ export class Visitor {
     return response;
   }
 
-  /** Begins a sign-in. Returns the provider's URL. */
+  /** Returns the provider's URL. */
   async begin(path = ''): Promise<string> {
     const { body } = await this.api<{ url: string | null; problem: string | null }>(
       'POST',

@@ -100,7 +100,7 @@ async function identify(api: Api, user_id: string): Promise<void> {
 }
 
 /**
- * Starts workers and kills them during this phase of the undo. Returns false if the undo ended
+ * Starts workers and kills them during the phase of the undo. Returns false if the undo ended
  * before the kill.
  */
 async function killIn(
