@@ -39,7 +39,7 @@ export interface Capability {
   readonly calls?: () => Promise<CallSeam>;
   readonly exports?: ExportSeam;
   readonly deletions?: DeletionSeam;
-  /** At most one capability has this member. */
+  /** At most one capability has an archive. */
   readonly archive?: ArchiveSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;

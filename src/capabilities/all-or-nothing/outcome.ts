@@ -13,7 +13,8 @@ export function stateOf({ status, hasWritten, undo }: Facts): State {
   if (status === 'queued' || status === 'processing' || status === 'held') return 'ready';
   if (status === 'completed' || !hasWritten) return 'not_needed';
   switch (undo?.status) {
-    // An undo's record is kept at least as long as its load's. Therefore, there was no undo.
+    // Without a record, there was no undo, because an undo's record is kept at least as long as its
+    // load's.
     case undefined:
     case 'failed':
       return 'undo_failed';

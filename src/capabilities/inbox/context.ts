@@ -113,8 +113,7 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 const longestPlaced = 190;
 
 /**
- * Returns the names to try in `done` or `failed`: the name itself, then one with a part of
- * `fileId`.
+ * Returns the names to try in `done` or `failed`: the name, then the name with a part of `fileId`.
  */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';

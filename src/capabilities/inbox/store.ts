@@ -20,7 +20,7 @@ export interface NewInboxFile extends SeenFile {
   readonly inboxId: string;
   readonly environmentId: number;
   readonly options: FileOptions;
-  /** When the scan that found the file began, by the database's clock. */
+  /** Time when the scan that found the file began, by the database's clock. */
   readonly seenAt: string;
 }
 

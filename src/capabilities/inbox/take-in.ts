@@ -160,7 +160,7 @@ export function takeInAgain(
   fileId: string,
 ): Promise<InboxFile> {
   return inOneTransaction(db, async (transaction) => {
-    // Recorded before the move, because a failure to record the act could not undo the move.
+    // The act is recorded before the move, because a failure to record it could not undo the move.
     await acts.record(transaction, { action: 'inbox_file.taken_again', environmentId, thing: fileId });
     return moveBack(transaction, directory, environmentId, fileId);
   });

@@ -22,7 +22,10 @@ import {
  * files are committed together, so no event is missing or duplicated.
  */
 
-/** Also removes files left behind by killed processes. Only one process may call this at a time. */
+/**
+ * Updates the lake, and removes files that killed processes have left behind. Only one process may
+ * call this at a time.
+ */
 export async function tendLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);

@@ -128,7 +128,7 @@ export async function createDataFile(
   return files.createAs(ref);
 }
 
-/** Removes files that are not listed in any snapshot. Returns the number of removed files. */
+/** Removes files that are not listed in any snapshot. */
 export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(context.db);
   await removeFiles(context, replaced);

@@ -109,7 +109,7 @@ export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile)
 
 const damaged = (): Fault => new Fault('a file of the lake is not stored as it was written');
 
-/** Checks that the events of stored files have the hash `expected`. @throws Fault */
+/** @throws Fault if the events of the stored files do not have the hash `expected` */
 export async function checkContent(
   files: FileStore,
   data: readonly WrittenFile[],
@@ -123,9 +123,7 @@ export async function checkContent(
   if (content !== expected) throw damaged();
 }
 
-/**
- * Reads a stored file completely. @throws Fault if its bytes differ from those that were written
- */
+/** @throws Fault if the stored bytes differ from those that were written */
 export async function checkStored(files: FileStore, file: WrittenFile): Promise<void> {
   await checkLength(files, file);
   if ((await hashFile(files, file.ref)) !== file.sha256) throw damaged();

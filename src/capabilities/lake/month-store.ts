@@ -35,7 +35,8 @@ export interface MonthState {
 }
 
 /**
- * With `isWhole`, also lists environments that have hot files, but no events in the month's table.
+ * Lists the environments with events in a month's table. With `isWhole`, includes environments that
+ * have only hot files.
  */
 export function listLakeMonths(
   db: Database,

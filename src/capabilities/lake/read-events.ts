@@ -63,13 +63,13 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Returns true if the group's first property columns are exactly these fields. */
+  /** Returns true if the group's first property columns are exactly `fields`. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
   }
 
-  /** Returns the values of a column as strings. Missing values are `null`. @throws LostLakeFile */
+  /** Missing values are `null`. @throws LostLakeFile */
   async column(name: string): Promise<readonly (string | null)[]> {
     const { ref, metadata, bytes, start: first } = this.#stored;
     const read = (start: number, end: number) => bytes.subarray(start - first, end - first);

@@ -138,7 +138,7 @@ export function isRun({ type }: EventBody): boolean {
   return type.startsWith('schedule.');
 }
 
-/** Also reads events that an earlier version recorded. */
+/** Handles events of an earlier version, which have other members. */
 export function endOf({ phases, failure, ended_at, error_code, message }: RunData) {
   const earlier = message == null ? null : { message, error_code: error_code ?? '' };
   return { endedAt: phases?.at(-1)?.at ?? ended_at ?? null, failure: failure ?? earlier };

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../domain/job.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
 
-/** Kinds of jobs. `schedule` is a run of a schedule, which has any number of jobs. */
+/** Kinds of jobs. `schedule` is a run of a schedule. A run has any number of jobs. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 

@@ -125,7 +125,7 @@ function checkOne(place: Place, declared: DeclaredSubscription, of: Declaration)
     urlPlace.report(`is the secret of a chat; it must be, or have, ${variable('URL')}`);
     return;
   }
-  // The messages of `readUrl` contain the host, so it must not be secret.
+  // The messages of `readUrl` contain the host, so the host must not be secret.
   if (placeholders.isInHost(url)) {
     urlPlace.report('must not hold a variable in its host');
     return;
@@ -171,9 +171,9 @@ function readUrl(url: string, of: Declaration): string {
 }
 
 type Wish = NamedSubscription & {
-  /** The target as the file has it, without the values of variables. */
+  /** The target as it is written in the file, without the values of variables. */
   readonly written: string;
-  /** `null` if the file has none. */
+  /** `null` if the file does not contain a secret. */
   readonly secret: string | null;
 };
 

@@ -77,7 +77,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // The response may take all of this time, because `signal` limits the call in any case.
+    // The response may take the total time, because `signal` limits the call in any case.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });

@@ -38,7 +38,7 @@ export async function addSubscription(
   return createSubscription(context, environmentId, { ...wish, target });
 }
 
-/** @throws InputError if an environment cannot have this number of subscriptions */
+/** @throws InputError if an environment would have too many subscriptions */
 export function requireRoom(subscriptions: number): void {
   if (subscriptions > MAX_SUBSCRIPTIONS)
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);

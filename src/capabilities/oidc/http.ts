@@ -59,7 +59,7 @@ function findAttempt(settings: OidcSettings, { headers: { cookie = '' } }: Fasti
 }
 
 function setAttempt(reply: FastifyReply, { publicUrl }: OidcSettings, value: string, seconds: number): void {
-  // Lax, because the browser returns from another site.
+  // `SameSite=Lax`, because the browser returns from another site.
   const attributes = [`${attemptName}=${value}`, 'Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax'];
   if (publicUrl.startsWith('https:')) attributes.push('Secure');
   reply.header('set-cookie', attributes.join('; '));

@@ -79,7 +79,7 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
         [client.customFetch]: request,
         timeout: answerTimeoutMs / 1_000,
         execute: [
-          // Also checks the signatures of tokens that are received over TLS.
+          // Checks the signatures even of tokens that are received over TLS.
           client.enableNonRepudiationChecks,
           ...(isLoopback(issuer) ? [client.allowInsecureRequests] : []),
         ],

@@ -147,7 +147,7 @@ const segmentSettings = directRoute(
 
 const segmentCall = directRoute(
   {
-    // The pattern matches only these calls, so the service responds to other paths with 404 or 405.
+    // The pattern matches only known calls, so the service responds to other paths with 404 or 405.
     at: `POST /v1/:call(^(${Object.keys(callTypes).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
     ...taking(

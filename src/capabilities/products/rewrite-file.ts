@@ -137,7 +137,7 @@ class Rewriter {
   }
 }
 
-/** Returns true if the record was rewritten, then refused, and is now loaded again, corrected. */
+/** Returns true for the correction of a record that was rewritten and then refused. */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

@@ -214,7 +214,9 @@ async function followRun(
   );
 }
 
-/** Parses `--due`. A Date drops microseconds, so that the stored run can be found again. */
+/**
+ * Parses `--due`. A Date drops microseconds. Otherwise, the stored run could not be found again.
+ */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);

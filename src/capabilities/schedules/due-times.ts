@@ -9,8 +9,8 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // With this option, `5/10` means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // `0 1,2 * * *` then counts as a fixed time, as `0 2 * * *` does. This matters when clocks
-    // change.
+    // With this rule, `0 1,2 * * *` counts as a fixed time, as `0 2 * * *` does. This matters when
+    // clocks change.
     fixedTimeRule: 'no-wildcard',
   });
 }

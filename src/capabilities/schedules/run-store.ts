@@ -334,7 +334,7 @@ export async function readRunItems(db: Database, runId: number): Promise<readonl
   return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
 }
 
-/** Returns the items by run, in order. A run without items is missing. */
+/** Returns the items by run, in order. A run without items is missing from the map. */
 export async function readItemsOfRuns(
   db: Database,
   runIds: readonly number[],
@@ -357,7 +357,7 @@ export async function readItemsOfRuns(
 
 /**
  * Counts the rejects of the loads that runs created, by run and code, up to MAX_COUNTED_REJECTS of
- * each run. The most frequent code is first. A run without rejects is missing.
+ * each run. The most frequent code is first. A run without rejects is missing from the map.
  */
 export async function countRejectsOfRuns(
   db: Database,

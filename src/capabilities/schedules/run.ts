@@ -95,7 +95,7 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
 /** Name of the item that records that the source could not be read. */
 const sourceItem = 'source';
 
-/** If its worker was lost, the run ends immediately. Otherwise, the run ends after its jobs. */
+/** If the worker was lost, the run ends immediately. Otherwise, it ends after its jobs. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,

@@ -12,7 +12,10 @@ export const MAX_RUN_ITEMS = 1_000;
 
 /* Import this module only on demand, because the AWS SDK takes long to load. */
 
-/** Maximum number of listed items: one more than a run loads, so that it knows if items remain. */
+/**
+ * Maximum number of listed items: one more than a run loads, so that the run sees whether items
+ * remain.
+ */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {

@@ -16,7 +16,7 @@ export interface RefusedLine {
   /** Number of the line in the chunk, counted from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Names of the properties that are therefore left unchanged. */
+  /** Names of the properties that are left unchanged. */
   readonly names: readonly string[];
 }
 

@@ -31,8 +31,8 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
 )`;
 
 /**
- * SQL that is true if the log contains all changes by all loads and no load's record has been
- * pruned.
+ * SQL that is true if the log contains all changes by the given loads, and no record of these loads
+ * has been pruned.
  */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   select bool_and(${isLogged(sql.ref('id'))} and exists (select 1 from loads l where l.load_id = id))

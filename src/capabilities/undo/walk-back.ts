@@ -63,7 +63,7 @@ const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/** Returns the members of an object as JSON texts. The object must be written by PostgreSQL. */
+/** Returns the members of an object as JSON texts. The object must be in PostgreSQL's format. */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;

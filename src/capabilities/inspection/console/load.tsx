@@ -55,7 +55,7 @@ export function Load(): VNode {
   );
 }
 
-/** Names the earlier load whose options apply if the address does not override them. */
+/** Shows the earlier load whose options apply if the address does not override them. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;
