@@ -92,7 +92,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Measures `gzip -6`, without its output. */
+/** Returns the seconds that `gzip -6` needs for a file. Discards its output. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });

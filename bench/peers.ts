@@ -71,7 +71,7 @@ async function* recordsOf(path: string): AsyncGenerator<readonly [string, string
   }
 }
 
-/** With csv-parse and pg-copy-streams into a temporary table, then one upsert. */
+/** Loads a file with csv-parse and pg-copy-streams into a temporary table, then runs one upsert. */
 async function copyByNode(client: pg.Client, path: string): Promise<void> {
   const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
   async function* lines(): AsyncGenerator<string> {
@@ -86,7 +86,7 @@ async function copyByNode(client: pg.Client, path: string): Promise<void> {
   await client.query('drop table incoming');
 }
 
-/** With csv-parse and one upsert per thousand rows. */
+/** Loads a file with csv-parse and one upsert per thousand rows. */
 async function insertByNode(client: pg.Client, path: string): Promise<void> {
   let batch: (string | null)[] = [];
   const write = async (): Promise<void> => {
@@ -114,7 +114,9 @@ function isInstalled(program: string): boolean {
   }
 }
 
-/** With pgloader into a table of text columns, then one upsert from that table. */
+/**
+ * Loads a file with pgloader into a table of text columns, then runs one upsert from that table.
+ */
 async function loadByPgloader(
   client: pg.Client,
   databaseUrl: string,

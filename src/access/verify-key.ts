@@ -149,7 +149,7 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // An older look-up may return an outdated caller, so it is not joined.
+    // After the lifetime of an entry, a look-up is not joined, because its caller may be outdated.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);

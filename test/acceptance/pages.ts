@@ -100,7 +100,7 @@ function readBlock(block: string, printed = ''): Command[] {
   return last === undefined ? [] : [...commands, { ...last, printed: shown }];
 }
 
-/** Removes blanks, and replaces job ids and times with …, because they differ in each run. */
+/** Removes white space, and replaces job ids and times with …, because they differ in each run. */
 const piecesOf = (answer: string) =>
   answer
     .replaceAll(/\s/g, '')
