@@ -21,7 +21,7 @@ export interface NewEntry {
 
 export interface Entry extends Omit<NewEntry, 'environmentId' | 'isCounted'> {
   readonly entryId: number;
-  /** Name of the environment. `null` if the entry concerns the whole service. */
+  /** `null` if the entry concerns the whole service. */
   readonly environment: string | null;
   readonly at: Date;
   /** Time of the latest act in this entry. */

@@ -12,7 +12,6 @@ import type { Declaration, DeclaredSection, OpenSection } from '../../cli/seam.t
 
 const MAX_ENVIRONMENT_FILES = 1_000;
 
-/** A file whose name is the name of an environment. */
 export interface NamedFile {
   readonly environment: string;
   readonly path: string;
@@ -23,7 +22,6 @@ export interface EnvironmentFile extends NamedFile {
   readonly members: readonly Member[];
 }
 
-/** A section of a file, and the value that the file declares for it. */
 export interface Member {
   readonly name: string;
   readonly section: OpenSection;

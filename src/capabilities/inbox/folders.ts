@@ -53,7 +53,6 @@ interface FolderView {
 
 const looksAtATime = 16;
 
-/** Lists a folder. Reads the status of each file that may be loaded. */
 export async function lookInto(path: string, folder: InboxFolder): Promise<FolderView> {
   const names = await readdir(path);
   const ignored: { name: string; why: string }[] = [];

@@ -1,8 +1,7 @@
 /*
- * The inbox loads files that people drop into a folder. One worker watches the folder (`watch.ts`)
- * and takes in each complete file (`take-in.ts`). When a load has ended, its file is moved and gets
- * a receipt (`conclude.ts`). Each file is loaded exactly once, or is moved to `failed` with the
- * reason.
+ * The inbox loads files that people drop into a folder. One worker watches the folder (`watch.ts`).
+ * Each file is loaded exactly once (`take-in.ts`), or is moved to `failed` with the reason. When a
+ * load has ended, its file is moved and gets a receipt (`conclude.ts`).
  */
 import type { Capability } from '../../capability.ts';
 

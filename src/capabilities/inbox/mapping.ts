@@ -56,7 +56,6 @@ function mappingFile(
   };
 }
 
-/** Reads the mapping.yaml of a folder. Reads it again when it changes. */
 export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
@@ -71,7 +70,7 @@ export class FolderMapping {
     this.#stable = new StableFiles(stableMs);
   }
 
-  /** Returns the options for the files in the folder, or `null` if the files must wait. */
+  /** Returns `null` if the files in the folder must wait. */
   async look(
     path: string,
     file: FileIdentity | null,

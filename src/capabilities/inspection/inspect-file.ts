@@ -190,7 +190,7 @@ async function headOf(store: BeginningStore, { ref, chunks, head }: ReceivedFile
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
-/** Returns the kind of records, or `null` if the columns do not determine it. */
+/** Returns `null` if the columns do not determine the kind of records. */
 function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Chosen): LoadEntity | null {
   const { plan, preset, isForeign } = chosen;
   if (header === null || preset !== null)
@@ -261,7 +261,7 @@ class Sample {
   records = 0;
   readonly rows: FileContent['rows'] = [];
   findings: FileContent['findings'] = [];
-  /** Values by field name. Values of properties are under `metadata.<name>`. */
+  /** Values of properties are under `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
   readonly #byCode: Record<string, number> = {};

@@ -1,6 +1,5 @@
 /*
- * An inspection shows what a file contains, and what a load would store and refuse. It loads
- * nothing. `inspect-file.ts` reads the beginning of the file with the reader of loads. `choose.ts`
+ * An inspection shows what a file contains, and what a load would store and refuse. `choose.ts`
  * proposes a map if no column is an id.
  */
 import type { Capability } from '../../capability.ts';

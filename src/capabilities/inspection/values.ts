@@ -30,7 +30,7 @@ export class NamedValues {
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** Hides all values from now on. Types and counts remain visible. */
+  /** From now on, hides all values, but not types and counts. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -48,7 +48,6 @@ export class NamedValues {
     values.add(value);
   }
 
-  /** Lists the types that fit all strings of a column. */
   typesOf(name: string): CellType[] {
     return typesOf(this.#values.get(name)?.texts ?? []);
   }

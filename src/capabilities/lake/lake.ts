@@ -1,7 +1,7 @@
 /*
- * The lake: for each environment, an Iceberg table of its events in the file store, for other query
- * engines. `append-events.ts` adds new events, `archive-events.ts` moves events whose retention has
- * ended, and `erase.ts` removes deleted people. Every snapshot contains each event exactly once.
+ * The lake: for each environment, an Iceberg table of its events, for other query engines.
+ * `append-events.ts` adds new events, `archive-events.ts` moves events whose retention has ended,
+ * and `erase.ts` removes deleted people. Every snapshot contains each event exactly once.
  */
 import type { Capability } from '../../capability.ts';
 import { tendLake } from './append-events.ts';

@@ -187,7 +187,7 @@ export async function readSpan(
   return { from, to };
 }
 
-/** Removes events from a retired table. The events are passed as one array per column. */
+/** The events are passed as one array per column. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,

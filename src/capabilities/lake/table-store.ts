@@ -37,7 +37,7 @@ export interface TableFields {
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Reads the table of an environment, creating it if it is missing. */
+/** Creates the table if it is missing. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -84,9 +84,6 @@ export async function setSnapshot(
     where environment_id = ${environmentId}`.execute(db);
 }
 
-/**
- * Returns the environments whose metadata contains a location other than that of the file store.
- */
 export function findMovedTables(db: Database, location: string): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id from lake_tables where version > 0 and location <> ${location}`;

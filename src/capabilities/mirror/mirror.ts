@@ -1,8 +1,7 @@
 /*
  * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. `decide.ts` makes one decision for all missing profiles, and removes them in slices. An
- * undo restores them. A mirror never removes more profiles than allowed, or profiles that were
- * written after the file was received.
+ * file. `decide.ts` makes one decision for all of them, and removes them in slices. A mirror never
+ * removes more profiles than allowed, or profiles that were written after the file was received.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

@@ -146,7 +146,7 @@ export function endOf({ phases, failure, ended_at, error_code, message }: RunDat
 
 export const shownJobs = 10;
 
-/** Returns links to the console page of the job or, for a run, to the pages of its jobs. */
+/** For a run, returns links to the pages of its jobs. */
 export function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];

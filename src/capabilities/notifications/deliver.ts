@@ -142,7 +142,7 @@ async function sendMail(
   }
 }
 
-/** Records the attempt. Ends or releases the task in the same transaction. */
+/** Ends or releases the task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,

@@ -165,7 +165,7 @@ function fillIn(text: string, { cli: { processEnv } }: Declaration): string {
   });
 }
 
-/** Returns the URL as it is stored. @throws InputError, ConfigError */
+/** @throws InputError, ConfigError */
 function readUrl(url: string, of: Declaration): string {
   return checkWebhookUrl(fillIn(url, of), readDeliveryPolicy(of.config));
 }

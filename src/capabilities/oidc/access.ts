@@ -45,7 +45,6 @@ export const access: DefinitionList = {
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Returns the scopes that the grants give to a person with the given claims. */
 export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
   const matching = grants.filter(({ claim, value }) => valuesOf(claims, claim).includes(value));
   return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));

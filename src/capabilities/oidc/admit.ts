@@ -36,7 +36,7 @@ export async function admit(context: SignInContext, session: HeldSession): Promi
   );
 }
 
-/** Returns the session with the latest claims, or `null` if the provider has ended the sign-in. */
+/** Returns `null` if the provider has ended the sign-in. */
 async function renew(
   context: SignInContext,
   settings: OidcSettings,
@@ -61,7 +61,6 @@ async function renew(
   }
 }
 
-/** Returns the names of the environments in which the person of the session has scopes. */
 export async function listEnvironments(db: Database, sessionId: string): Promise<string[]> {
   const stored = await findSession(db, sessionId);
   return stored === null ? [] : environmentsOf(await listGrants(db, null), claimsOf(stored));

@@ -30,7 +30,7 @@ export function beginAttempt(settings: OidcSettings, path: string): { attempt: A
   };
 }
 
-/** Returns the attempt in a cookie, or `null` if the cookie is forged or too old. */
+/** Returns `null` if the cookie is forged or too old. */
 export function readAttempt(settings: OidcSettings, cookie: string): Attempt | null {
   const [seed = '', begun = '', path = '', signature = '', ...rest] = cookie.split('.');
   const expected = derive(settings, 'cookie', [seed, begun, path].join('.'));

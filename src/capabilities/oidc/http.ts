@@ -139,7 +139,7 @@ const finish = route({
   },
 });
 
-/** Returns the identity of the person in the provider's answer. @throws ProviderProblem */
+/** @throws ProviderProblem */
 async function identify(
   { db, config }: System,
   settings: OidcSettings,

@@ -1,4 +1,4 @@
-/* Requests to the provider. Only this module loads `openid-client`. */
+/* Only this module loads `openid-client`. */
 import type { Configuration, CustomFetch } from 'openid-client';
 import type { Config } from '../../base/config.ts';
 import { sendRequest } from '../../base/http-client.ts';
@@ -146,7 +146,7 @@ export async function authorizationUrl(
   return client.buildAuthorizationUrl(configuration, parameters).href;
 }
 
-/** Exchanges the code in an answer for the identity of the person. @throws ProviderProblem */
+/** @throws ProviderProblem */
 export async function exchangeCode(
   config: Config,
   settings: OidcSettings,

@@ -1,7 +1,7 @@
 /*
- * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. For each product,
- * a pure function converts a record, or returns the reason for refusing it (`read-records.ts`).
- * Files are rewritten on receipt. SDK requests are converted when they are read.
+ * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. Files are
+ * rewritten on receipt, and SDK requests when they are read. For each product, a pure function
+ * converts a record, or returns the reason for refusing it (`read-records.ts`).
  */
 
 import { inputError } from '../../base/errors.ts';

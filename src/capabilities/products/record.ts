@@ -33,7 +33,7 @@ export function otherGroup(companyFrom: string): Reason {
   return notStored(`The record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
-/** Operations on a profile. `set` overrides `setOnce`, because the stored value is not known. */
+/** `set` overrides `setOnce`, because the stored value is not known. */
 export interface ProfileChanges {
   readonly setOnce: JsonObject;
   readonly set: JsonObject;

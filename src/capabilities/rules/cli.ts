@@ -83,7 +83,7 @@ const check = defineCommand({
   },
 });
 
-/** Returns the rules in the file. Without a file, returns the rules of the environment. */
+/** Without a file, returns the rules of the environment. */
 export async function rulesOf(
   file: string | undefined,
   db: Database,

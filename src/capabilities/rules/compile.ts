@@ -41,10 +41,7 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 
-/**
- * Rules for users, companies or events. Between `begin` and `end`, the stage collects the findings
- * about one record.
- */
+/** Between `begin` and `end`, the stage collects the findings about one record. */
 export class EntityStage {
   readonly #entity: PropertyEntity;
   readonly #properties = new Map<string, RuledProperty>();
@@ -115,7 +112,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Judges the properties of a decoded record. Returns the properties to store. */
+  /** Returns the properties to store. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {

@@ -74,7 +74,7 @@ export async function readDocument(db: Database, environmentId: number): Promise
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens a stage for a sample of records. It shows `(hash)` instead of hashes. */
+/** The stage shows `(hash)` instead of hashes. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

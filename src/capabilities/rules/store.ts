@@ -93,7 +93,7 @@ export async function addLoadRules(db: Database, loadId: number, environmentId: 
   if (personalActionsOf(rules.document).length > 0) await keepNoText(db, loadId);
 }
 
-/** Reads the rules with which a load was accepted. `null` if there were none. */
+/** Returns `null` if the load was accepted without rules. */
 export function readLoadRules(db: Database, loadId: number): Promise<RulesDocument | null> {
   return findValue<RulesDocument>(db)`
     select document from load_rules join rules using (environment_id, version) where load_id = ${loadId}`;

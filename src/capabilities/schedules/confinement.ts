@@ -8,9 +8,8 @@ import { placeholders, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * Access granted to an environment's schedules: folders, variables and commands. Anyone with a key
- * may write schedules, so access is checked both when a schedule is stored and when it runs. A
- * schedule does not store secrets.
+ * Access granted to an environment's schedules. Anyone with a key may write schedules, so access is
+ * checked both when a schedule is stored and when it runs. A schedule does not store secrets.
  */
 export interface Confinement {
   readonly environment: string;

@@ -75,7 +75,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns the outcome of each item of a run. `null` if its job has not ended. */
+/** Returns `null` for an item whose job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,

@@ -35,10 +35,7 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/**
- * Reads a schedule and locks it until the transaction ends. Returns `null` if the schedule is
- * missing.
- */
+/** Locks the schedule until the transaction ends. Returns `null` if it is missing. */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -56,7 +53,7 @@ export function noSchedule(name: string): InputError {
   );
 }
 
-/** Stores a schedule, replacing one with the same name. @throws InputError `invalid_field` */
+/** Replaces a schedule with the same name. @throws InputError `invalid_field` */
 export async function keepSchedule(
   context: ActContext,
   environmentId: number,
@@ -142,7 +139,7 @@ const actOf = {
   remove: 'schedule.deleted',
 } as const;
 
-/** Compares `definitions` with an environment's schedules. @throws InputError `invalid_field` */
+/** @throws InputError `invalid_field` */
 export async function planSchedules(
   transaction: Database,
   environmentId: number,

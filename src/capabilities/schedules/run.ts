@@ -134,7 +134,7 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
   return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
 }
 
-/** Opens the source of a load, which has exactly one. @throws SourceFailure */
+/** @throws SourceFailure */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;

@@ -38,7 +38,7 @@ export function listSchedules(
     .execute();
 }
 
-/** Returns true if there are schedules, including deleted schedules that have an open run. */
+/** Includes deleted schedules that have an open run. */
 export function hasSchedules(db: Database): Promise<boolean> {
   return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }

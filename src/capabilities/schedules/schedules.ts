@@ -1,8 +1,7 @@
 /*
  * Schedules: loads and exports at regular times. Workers create a run for each due time
- * (`start.ts`). A run loads a source (`run.ts`, `source*.ts`) or starts an export
- * (`run-export.ts`), and ends after its jobs (`end-run.ts`). Each version of a source is loaded
- * only once.
+ * (`start.ts`). A run loads a source (`run.ts`) or starts an export (`run-export.ts`), and ends
+ * after its jobs (`end-run.ts`). Each version of a source is loaded only once.
  */
 import type { Capability } from '../../capability.ts';
 import { addressesFor } from '../../domain/job.ts';

@@ -281,7 +281,7 @@ export const publishedSchedule = (jobOptions: JobOptions) =>
  */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule. Runs have been created for its due times up to `until`. */
+/** Runs have been created for the due times up to `until`. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;

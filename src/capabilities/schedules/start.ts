@@ -1,7 +1,4 @@
-/*
- * Creates the runs of schedules. A run is a task (`run.ts`) that reads a source or requests an
- * export. An item that one run has loaded is not loaded again.
- */
+/* An item that one run has loaded is not loaded again. */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';

@@ -137,7 +137,6 @@ function Start({ query, inspection }: Inspected): VNode {
   );
 }
 
-/** Returns the choice that the user must still make before a load, or `null`. */
 function missingIn(inspection: Inspection): string | null {
   if (isKindMissing(inspection)) return 'The records must say what they are: see above.';
   if (inspection.columns.some(isId)) return null;

@@ -25,7 +25,6 @@ const otherTexts = [
 
 const lists = ['null', 'types'] as const;
 
-/** Change of the address that removes every choice made for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );

@@ -16,7 +16,6 @@ import { writeYaml } from './yaml.ts';
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
 
-/** Screen for creating a schedule, from an empty definition or from a job. */
 export function NewSchedule(): VNode {
   const from = useQuery().get('from');
   const model = useData(from, async (signal): Promise<Model> => {

@@ -236,7 +236,7 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): reado
   ];
 }
 
-/** Returns the time from start to end. `null` if the run did not start or has not ended. */
+/** Returns `null` if the run did not start or has not ended. */
 function tookMs({ status, phases }: ScheduleRun): number | null {
   const start = phases.find(({ phase }) => phase === 'started');
   const end = phases.find(({ phase }) => phase === status);
