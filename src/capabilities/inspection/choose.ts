@@ -161,8 +161,8 @@ const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
 /**
- * Returns the column with the best name whose values may be ids, or else the column with the best
- * name. `names` has the best name first.
+ * Returns the best-named column whose values may be ids, or else the best-named column. `names`
+ * begins with the best name.
  */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));

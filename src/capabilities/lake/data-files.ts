@@ -24,7 +24,8 @@ import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
 /**
- * Stored bytes after which a new file is started. With small files, a deletion has less to rewrite.
+ * Size in bytes after which a new file is started. With small files, a deletion has less to
+ * rewrite.
  */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 

@@ -13,7 +13,7 @@ import type { EventBody } from './record.ts';
 /** The load or export that an event reports, as rendered by the API. */
 export type JobData = Partial<Omit<LoadDetail, 'type' | 'counts' | 'rejects'>> & {
   readonly type?: string;
-  /** Null only in events that an earlier version recorded. */
+  /** `null` only in events that an earlier version recorded. */
   readonly counts?: Run['counts'] | null;
   readonly rejects?: Run['rejects'];
   readonly warnings?: readonly ExportWarning[];

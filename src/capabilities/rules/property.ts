@@ -224,7 +224,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** Each function returns `undefined` if the value is not of the type. */
+/** Each function returns `undefined` if it cannot convert the value to its type. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

@@ -75,7 +75,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns `null` for an item whose job has not ended. */
+/** Returns the outcome of each item, or `null` for an item whose job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,

@@ -77,7 +77,7 @@ function deliver(key: string, file: File, signal: AbortSignal): Promise<string> 
   return retry({ pauseMs, isPassing, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
-/** Uses XMLHttpRequest, because fetch does not report progress. */
+/** Sends the file with XMLHttpRequest, because fetch does not report progress. */
 function send(file: File, signal: AbortSignal, onProgress: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
