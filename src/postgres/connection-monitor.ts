@@ -40,7 +40,7 @@ interface Connection {
   /**
    * True for a connection that only listens. It must be queried to find out whether it is alive.
    */
-  readonly listens: boolean;
+  listens: boolean;
   isIdle: boolean;
   /** Bytes read and bytes sent, as of the last check. */
   bytesRead: number;
@@ -80,7 +80,11 @@ export class ConnectionMonitor {
   }
 
   async watch(client: pg.ClientBase, { listens = false, settings }: WatchOptions = {}): Promise<void> {
-    if (this.#connections.has(client)) return;
+    const watched = this.#connections.get(client);
+    if (watched !== undefined) {
+      watched.listens ||= listens;
+      return;
+    }
     const now = performance.now();
     const connection: Connection = {
       client,

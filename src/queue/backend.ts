@@ -12,7 +12,7 @@ import {
   type WorkerOptions,
 } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import type pg from 'pg';
+import pg from 'pg';
 import { readRedisUrl } from '../base/redis-url.ts';
 import { wait } from '../base/retry.ts';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
@@ -29,6 +29,8 @@ export interface QueueTarget {
   readonly monitor?: ConnectionMonitor;
 }
 
+/** BullMQ's default, which it uses with a pool. */
+const schema = 'bullmq';
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 60_000;
 const pingTimeoutMs = 2_000;
@@ -60,23 +62,27 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
  * Creates or updates the schema `bullmq`. Needed once per database if the queue is in PostgreSQL.
  */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
-  await runMigrations(client as never, 'bullmq');
+  await runMigrations(client as never, schema);
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // Each BullMQ object has its own pool, and each worker has one additional connection for LISTEN.
-  const connection = {
+  // One pool for all BullMQ objects of the process. Each worker keeps one connection for LISTEN.
+  const pool = new pg.Pool({
     connectionString: databaseUrl,
-    schema: 'bullmq',
-    max: 2,
+    max: 6,
     keepAlive: true,
     connectionTimeoutMillis,
     // Longer than an idle worker's poll interval, so that connections stay open. Each new
     // connection compiles BullMQ's functions again.
     idleTimeoutMillis,
-    onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
-  };
+    onConnect: sessionSetUp({ search_path: schema }, monitor),
+  });
+  // If a connection is lost during a query, the query fails. The connection also emits an error,
+  // which would end the process if there were no listener.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  monitor?.watchPool(pool);
   const createBackend = reconnectingBackend(monitor);
+  const connection = pool as never;
   return {
     kind: 'postgres',
     // BullMQ's default types are those for Redis. Only this code uses another backend.
@@ -85,7 +91,7 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, connection }, createBackend as never) as never,
     ping: null,
-    close: async () => undefined,
+    close: () => pool.end(),
   };
 }
 
@@ -141,11 +147,6 @@ function reconnectingBackend(
     );
 }
 
-/** Members that BullMQ does not document. */
-interface Internals {
-  readonly listenClientConfig: pg.ClientConfig;
-}
-
 /** A connection that reconnects at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
@@ -154,22 +155,11 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
-    const pool = this.pool as unknown as pg.Pool;
-    // BullMQ sets the search path through `options`, which poolers refuse. `onConnect` sets the
-    // search path instead. `listen` does not need it.
-    const configs: readonly pg.ClientConfig[] = [
-      pool.options,
-      (this as unknown as Internals).listenClientConfig,
-    ];
-    for (const config of configs) delete config.options;
-    // If a connection is lost during a query, the query fails. The connection also emits an error,
-    // which would end the process if there were no listener.
-    pool.on('connect', (client) => client.on('error', () => undefined));
-    monitor?.watchPool(pool);
   }
 
-  /** The listening connection is not part of the pool. */
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
+    // BullMQ may ask again after `close`, and would never return that connection to the pool.
+    if (this.isClosing) throw new Error('the queue is closing');
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
     return client;

@@ -39,23 +39,28 @@ export interface QueueNotifier extends TaskQueue {
  * the next task in the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
+  const names = [queueName, exportQueueName];
+  const queues = new Map<string, Queue>();
+  // Opened at the first use, because most processes never notify a worker.
   const open = (name: string): Queue => {
+    const opened = queues.get(name);
+    if (opened !== undefined) return opened;
     const queue = backend.createQueue(name, {
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
     });
     queue.on('error', onError);
+    queues.set(name, queue);
     return queue;
   };
-  const queues = new Map([queueName, exportQueueName].map((name) => [name, open(name)]));
   const inTime = boundCalls();
   const add = async (name: string, jobs: readonly ReturnType<typeof taskJob>[]): Promise<void> => {
     for (let at = 0; at < jobs.length; at += jobsPerCall) {
-      await inTime(async () => queues.get(name)?.addBulk(jobs.slice(at, at + jobsPerCall)));
+      await inTime(() => open(name).addBulk(jobs.slice(at, at + jobsPerCall)));
     }
   };
   return {
     async notify(tasks, again = false) {
-      for (const name of queues.keys()) {
+      for (const name of names) {
         await add(
           name,
           tasks.filter(({ kind }) => queueOf(kind) === name).map((task) => taskJob(task, again)),
@@ -64,8 +69,8 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
     },
     counts: () =>
       Promise.all(
-        [...queues].map(async ([name, queue]) => {
-          const counts = await inTime(() => queue.getJobCounts());
+        names.map(async (name) => {
+          const counts = await inTime(() => open(name).getJobCounts());
           const countOf = (...states: readonly string[]) =>
             states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
           return {

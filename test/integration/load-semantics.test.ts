@@ -320,12 +320,14 @@ describe('a load whose first 100 000 records are refused', () => {
 
   // proves: all-refused
   test('a retried load reads past its refused first records', async () => {
-    const { environmentId, manual } = await begins({}, refused + refused + users);
+    // A refused record that fills the third chunk.
+    const more = `"${'x'.repeat(chunks.chunkBytes)}"\n`;
+    const { environmentId, manual } = await begins({}, refused + more + users);
     await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
-    for (const chunk of [2, 3, 4]) await manual.chunk(chunk);
+    for (const chunk of [2, 3]) await manual.chunk(chunk);
     expect(await manual.finish()).toMatchObject({
       status: 'completed',
-      tally: { rejected: 2 * MAX_REFUSED_AT_FIRST, inserted: 2 },
+      tally: { rejected: MAX_REFUSED_AT_FIRST + 1, inserted: 2 },
     });
     expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['a', 'b']);
   });

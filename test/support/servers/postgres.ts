@@ -1,5 +1,7 @@
+import type { Socket } from 'node:net';
+import pg from 'pg';
 import { inject } from 'vitest';
-import { databaseUrl, runOn } from './postgres-server.ts';
+import { databaseUrl } from './postgres-server.ts';
 
 export interface TestDatabase {
   readonly url: string;
@@ -9,6 +11,24 @@ export interface TestDatabase {
 }
 
 let count = 0;
+let administration: Promise<pg.Client> | undefined;
+
+/**
+ * Runs statements over one connection of this process, because opening a connection costs more than
+ * most of them.
+ */
+async function administer(statement: string): Promise<void> {
+  administration ??= connect();
+  await (await administration).query(statement);
+}
+
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  // The connection must not keep this process alive. pg does not document its socket.
+  (client as unknown as { connection: { stream: Socket } }).connection.stream.unref();
+  return client;
+}
 
 /**
  * Creates a database with the schemas of the service and of the queue, but without rows. Takes
@@ -28,12 +48,12 @@ async function createFrom(source: string): Promise<TestDatabase> {
   const name = `test_${process.pid}_${++count}`;
   // The strategy `wal_log` takes three times as long, because it writes the whole template to the
   // WAL.
-  await runOn(serverUrl, `create database ${name} template ${source} strategy file_copy`);
+  await administer(`create database ${name} template ${source} strategy file_copy`);
   return {
     url: databaseUrl(serverUrl, name),
-    alter: (option) => runOn(serverUrl, `alter database ${name} with ${option}`),
+    alter: (option) => administer(`alter database ${name} with ${option}`),
     // Dropping fails while autovacuum works in the database, because autovacuum cannot be ended.
     // The database is then removed with the server.
-    drop: () => runOn(serverUrl, `drop database if exists ${name} with (force)`).catch(() => undefined),
+    drop: () => administer(`drop database if exists ${name} with (force)`).catch(() => undefined),
   };
 }
