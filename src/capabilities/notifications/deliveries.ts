@@ -12,10 +12,9 @@ import {
   type Replay,
   reopenDeliveries,
 } from './delivery-store.ts';
-import type { Format } from './names.ts';
 import { writeEvent } from './record.ts';
 import type { Subscription } from './subscription-store.ts';
-import { requireSubscription } from './subscriptions.ts';
+import { requireSubscription, shownTarget } from './subscriptions.ts';
 
 /**
  * Makes deliveries due immediately, with the full number of attempts. Returns their ids, which are
@@ -65,22 +64,15 @@ export async function sendTest(
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
 }
 
-export function renderDelivery({ publicId, target, format, ...delivery }: Delivery) {
-  return { delivery_id: publicId, target: shownTarget(target, format ?? 'standard'), ...render(delivery) };
-}
-
-/** Anyone who has the URL of a chat can post to it, so only its host is shown. */
-export function shownTarget(target: string, format: Format): string {
-  return format === 'standard' ? target : `${new URL(target).origin}/…`;
+export function renderDelivery({ publicId, ...delivery }: Delivery) {
+  return { delivery_id: publicId, ...render(delivery), target: shownTarget(delivery) };
 }
 
 export function renderSubscription({
   subscriptionId: id,
   outcomes: on,
   kinds: types,
-  target,
-  format,
   ...rest
 }: Subscription) {
-  return { id, target: shownTarget(target, format), format, on, types, ...render(rest) };
+  return { id, on, types, ...render(rest), target: shownTarget(rest) };
 }

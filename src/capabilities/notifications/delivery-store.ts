@@ -244,11 +244,10 @@ export function listDeliveries(db: Database, environmentId: number, filter: Deli
     .leftJoin('tasks as t', (join) =>
       join.on('t.kind', '=', 'delivery').onRef('t.subject_id', '=', 'd.delivery_id'),
     )
-    .leftJoin('notification_subscriptions as s', 's.subscription_id', 'd.subscription_id')
     .select(camel('d.public_id', 'd.event_id', 'e.job_id', 'd.subscription_id', 'd.channel', 'd.target'))
     .select(camel('d.state', 'd.attempts', 'd.created_at', 'd.last_attempt_at', 'd.last_took_ms'))
     .select(camel('d.last_status', 'd.last_error', 'd.delivered_at'))
-    .select(['e.type as eventType', 't.not_before as nextAt', 's.format'])
+    .select(['e.type as eventType', 't.not_before as nextAt'])
     .where(matching(environmentId, filter))
     .$if(filter.after != null, (page) => page.where('d.public_id', '<', filter.after ?? null))
     .orderBy('d.public_id', 'desc')

@@ -30,11 +30,13 @@ import {
   changeSecret,
   checkWebhookUrl,
   createSubscription,
+  hidden,
   isSigned,
   MAX_SUBSCRIPTIONS,
   MAX_WEBHOOK_URL_CHARS,
   removeSubscription,
   requireRoom,
+  shownTarget,
   usualOverlapHours,
 } from './subscriptions.ts';
 
@@ -229,8 +231,6 @@ function findBefore(stored: readonly Subscription[], wish: Wish): Subscription |
   return stored.find(({ name }) => name === wish.name) ?? stored.find(isSame) ?? null;
 }
 
-const hidden = '***';
-
 function listFields(before: Subscription, wish: Wish, secret: string | null): FieldChange[] {
   const isMoved = before.channel !== wish.channel || before.target !== wish.target;
   const isNewSecret = wish.secret !== null && wish.secret !== secret;
@@ -239,16 +239,11 @@ function listFields(before: Subscription, wish: Wish, secret: string | null): Fi
       { name: before.name, format: before.format },
       { name: wish.name, format: wish.format },
     ),
-    ...(isMoved ? [{ field: 'receiver', before: withoutPath(before), after: wish.written }] : []),
+    ...(isMoved ? [{ field: 'receiver', before: shownTarget(before), after: wish.written }] : []),
     ...changedList('on', outcomes, before.outcomes, wish.outcomes),
     ...changedList('types', jobKinds, before.kinds, wish.kinds),
     ...(isNewSecret ? [{ field: 'secret', before: hidden, after: hidden }] : []),
   ];
-}
-
-/** Returns the address without the parts of a URL that may be secret. */
-function withoutPath({ channel, target }: Subscription): string {
-  return channel === 'email' ? target : `${new URL(target).origin}/${hidden}`;
 }
 
 function changedList<T>(field: string, all: readonly T[], before: readonly T[], after: readonly T[]) {

@@ -105,6 +105,14 @@ export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): s
   return url.href;
 }
 
+/** Replaces secret parts in what people see. */
+export const hidden = '***';
+
+/** Returns the receiver without the path and query of a URL, because either may be a secret. */
+export function shownTarget({ channel, target }: Pick<Subscription, 'channel' | 'target'>): string {
+  return channel === 'email' ? target : `${new URL(target).origin}/${hidden}`;
+}
+
 function requireAllowed(url: URL, allowPrivate: boolean): void {
   try {
     requireAllowedHost(url.hostname, reachOf(url, allowPrivate));

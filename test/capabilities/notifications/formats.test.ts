@@ -97,10 +97,10 @@ test('chats get a brief without markup and a link, and programs get the signed e
   expect(standard.body).toMatchObject({ type: 'load.completed_with_rejects', data: { filename } });
 });
 
-test('the URL of a chat is shown to nobody, and a chat has no secret to rotate', async () => {
+test('the path and query of a webhook are shown to nobody, and a chat has no secret to rotate', async () => {
   const url = `${receiver.url}/services/T0/hidden`;
   const { body } = await add({ url, format: 'slack' });
-  const shown = `${new URL(receiver.url).origin}/…`;
+  const shown = `${new URL(receiver.url).origin}/***`;
   expect(body).toMatchObject({ target: shown });
   receiver.answer((response) => void response.writeHead(500).end());
   await server.json(`/v1/subscriptions/${body.id}/test`, { method: 'POST' });
@@ -108,7 +108,12 @@ test('the URL of a chat is shown to nobody, and a chat has no secret to rotate',
   expect(data).toMatchObject([{ target: shown, last_status: 500 }]);
   const list = await server.json<Subscription[]>('/v1/subscriptions');
   expect(list.body.find(({ id }) => id === body.id)).toMatchObject({ target: shown, format: 'slack' });
-  expect(JSON.stringify([list.body, body])).not.toContain('hidden');
+  const signed = await add({ url: `${receiver.url}/hidden?token=hidden` });
+  expect(signed.body).toMatchObject({ target: shown, format: 'standard' });
+  const table = await runCommand(t, 'notifications', 'list');
+  expect(table).toContain(`${shown}  standard`);
+  for (const each of [JSON.stringify([list.body, body, signed.body]), table])
+    expect(each).not.toContain('hidden');
   await expect(runCommand(t, 'notifications', 'rotate-secret', body.id)).rejects.toThrow(
     'Only webhooks of the format standard have a secret',
   );
@@ -125,7 +130,7 @@ test('a wrong format is refused by the API and the command line', async () => {
     expect(body.errors?.[0]?.message).toMatch(message);
   }
   const printed = await runCommand(t, 'notifications', 'add', '--url', url, '--format', 'teams', '--json');
-  expect(JSON.parse(printed)).toMatchObject({ format: 'teams', target: expect.stringMatching(/\/…$/) });
+  expect(JSON.parse(printed)).toMatchObject({ format: 'teams', target: expect.stringMatching(/\/\*{3}$/) });
   expect(JSON.parse(printed)).not.toHaveProperty('secret');
 });
 

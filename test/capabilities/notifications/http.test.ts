@@ -10,6 +10,7 @@ const adminKey = 'admin-key-of-the-tests-0123';
 const receiver = await startWebhookReceiver();
 afterAll(() => receiver.stop());
 const settings = { ADMIN_KEY: adminKey, NOTIFY_ALLOW_PRIVATE: 'true' };
+const shownTarget = `${new URL(receiver.url).origin}/***`;
 const { t, server } = await openServer({ worker: true, settings });
 const otherTenant = await t.addEnvironment('other');
 
@@ -45,7 +46,7 @@ describe('the deliveries of an environment', () => {
     const deadList = await server.json<{ data: Delivery[]; metadata: object }>(
       '/v1/deliveries?state=dead&since=2026-01-01',
     );
-    expect(deadList.body).toMatchObject({ data: [{ target: receiver.url }], metadata: { total_count: 1 } });
+    expect(deadList.body).toMatchObject({ data: [{ target: shownTarget }], metadata: { total_count: 1 } });
     expect((await server.json('/v1/deliveries', { key: otherTenant.key })).body).toMatchObject({ data: [] });
     expect(await refusalOf(server, path, { key: otherTenant.key })).toEqual([404, ['not_found']]);
     await t.system.pool.query(
@@ -61,7 +62,7 @@ describe('the deliveries of an environment', () => {
     expect(delivery.tries.map(({ status }) => status)).toEqual([200, 410]);
     expect((await server.json(`${path}/replay`, post())).body).toEqual({ count: 1 });
     expect((await server.json<object[]>('/v1/subscriptions')).body).toMatchObject([
-      { id, target: receiver.url },
+      { id, target: shownTarget },
     ]);
   });
 
