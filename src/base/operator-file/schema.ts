@@ -74,16 +74,14 @@ export function exactlyOne(
   };
 }
 
-/** Returns a schema of names that paths and commands can contain. */
-export const itemName = (description: string) =>
-  text({
-    maxChars: 63,
-    pattern: [
-      '^[a-z0-9][a-z0-9_-]{0,62}$',
-      'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
-    ],
-    description,
-  });
+/** Names that paths and commands can contain: the pattern, and its wording. */
+export const itemNameRule = [
+  '^[a-z0-9][a-z0-9_-]{0,62}$',
+  'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
+] as const;
+
+/** Returns a schema of such names. */
+export const itemName = (description: string) => text({ maxChars: 63, pattern: itemNameRule, description });
 
 export const mailAddress = text({
   maxChars: 254,

@@ -77,7 +77,7 @@ const previousSecretUntil = 'Until when webhooks are also signed with the previo
 
 const subscriptionFields = {
   id: uuid('ID of the subscription.'),
-  name: orNull(text('Name in the file that declares it. Null if it was created otherwise.', 'ops'), null),
+  name: orNull(text('Name, which is unique in the environment. Null if it has none.', 'ops'), null),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
   format: choice(formatNames, formatMeaning),

@@ -39,6 +39,7 @@ const add = defineCommand({
   options: {
     url: text('--url <url>', 'a webhook, https://…'),
     email: text('--email <address>', 'an e-mail address'),
+    name: text('--name <name>', 'a name for lists, such as ops'),
     format: choice('--format <format>', 'what the webhook gets', formatNames, 'standard'),
     on: parsed<Outcome[]>('--on <list>', `of ${outcomes.join(', ')}`, parseListOf(outcomes), [
       ...defaultOutcomes,
@@ -52,12 +53,13 @@ const add = defineCommand({
   examples: [
     'SECRET=$(sluice notifications add --url https://example.com/hooks)',
     'sluice notifications add --email ops@example.com --on failed --type load',
-    'sluice notifications add --url https://hooks.slack.com/… --format slack',
+    'sluice notifications add --url https://hooks.slack.com/… --format slack --name ops',
   ],
   run: async (invocation) => {
     const { flags, terminal, json } = invocation;
     const wish = {
       ...readTarget(flags.url, flags.email),
+      name: flags.name ?? null,
       format: flags.format,
       outcomes: flags.on,
       kinds: flags.type,
@@ -89,11 +91,14 @@ const list = defineCommand({
   description: 'Lists the subscriptions of an environment, also disabled ones, without their secrets.',
   json: true,
   examples: ['sluice notifications list --env staging'],
-  inEnvironment: async (call) =>
-    printList(call, (await listSubscriptions(call.system.db, call.environmentId)).map(renderSubscription), {
-      columns: ['id', 'target', 'format', 'on', 'types', 'disabled_reason'],
+  inEnvironment: async (call) => {
+    const subscriptions = await listSubscriptions(call.system.db, call.environmentId);
+    const hasNames = subscriptions.some(({ name }) => name !== null);
+    printList(call, subscriptions.map(renderSubscription), {
+      columns: ['id', ...(hasNames ? ['name'] : []), 'target', 'format', 'on', 'types', 'disabled_reason'],
       none: `Nobody is notified of the jobs of ${call.env}.`,
-    }),
+    });
+  },
 });
 
 const test = defineCommand({

@@ -178,6 +178,10 @@ function some<const T extends string>(
 const newSubscription = object('A receiver, and the jobs to be notified of.', {
   url: optional(text('URL of a webhook, https://…. Either this or `email`.'), 'url is a text'),
   email: optional(text('One plain e-mail address.'), 'email is a text'),
+  name: optional(
+    text('Name, which is unique in the environment: 1 to 63 of a-z, 0-9, _ and -. Default: none.', 'ops'),
+    'name is a text',
+  ),
   format: optional(choice(formatNames, formatMeaning), `format is one of ${formatNames.join(', ')}`),
   on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
   types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
@@ -196,15 +200,21 @@ const add = route({
       webhook: { summary: 'A webhook', value: { url: 'https://example.com/hooks' } },
       slack: {
         summary: 'A channel of Slack',
-        value: { url: 'https://hooks.slack.com/services/T0/B0/x', format: 'slack', on: ['failed', 'held'] },
+        value: {
+          name: 'ops',
+          url: 'https://hooks.slack.com/services/T0/B0/x',
+          format: 'slack',
+          on: ['failed', 'held'],
+        },
       },
       mail: { summary: 'E-mail about failures', value: { email: 'ops@example.com', on: ['failed'] } },
     },
   },
   answer: { status: 201, description: 'The subscription.', schema: issuedSubscription.ref },
   handle: async ({ system, environment, body }) => {
-    const { on = defaultOutcomes, types = defaultJobKinds, format = 'standard', ...target } = body;
-    const wish = { ...targetOf(target), format, outcomes: on, kinds: types };
+    const { name = null, format = 'standard', ...recipient } = body;
+    const { on = defaultOutcomes, types = defaultJobKinds, ...target } = recipient;
+    const wish = { ...targetOf(target), name, format, outcomes: on, kinds: types };
     const issued = await addSubscription(system, environment, wish, readDeliveryPolicy(system.config));
     return { ...renderSubscription(issued.subscription), secret: issued.secret };
   },

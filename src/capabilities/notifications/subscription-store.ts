@@ -17,6 +17,8 @@ import type { EventType, Format, JobKind } from './names.ts';
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'> & {
+  /** Default: `null`. */
+  readonly name?: string | null;
   /** Default: `standard`. */
   readonly format?: Format;
 };
@@ -26,14 +28,7 @@ export type NamedSubscription = NewSubscription & { readonly name: string; reado
 export function insertSubscription(
   db: Database,
   environmentId: number,
-  {
-    name = null,
-    channel,
-    target,
-    format = 'standard',
-    outcomes,
-    kinds,
-  }: NewSubscription & { readonly name?: string | null },
+  { name = null, channel, target, format = 'standard', outcomes, kinds }: NewSubscription,
   secret: string | null,
 ): Promise<Subscription> {
   return db

@@ -1,9 +1,11 @@
 import { inputError, messageOf } from '../../base/errors.ts';
 import { requireAllowedHost } from '../../base/http-client.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
+import { itemNameRule } from '../../base/operator-file/schema.ts';
 import { capitalise } from '../../base/wording.ts';
 import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
+import { isUniqueViolation } from '../../postgres/sqlstate.ts';
 import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 import {
   findSubscription,
@@ -33,9 +35,18 @@ export async function addSubscription(
   wish: NewSubscription,
   rules: AddressRules,
 ): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
+  const { name = null } = wish;
+  const [pattern, rule] = itemNameRule;
+  if (name !== null && !new RegExp(pattern).test(name))
+    throw inputError('invalid_field', `name ${rule}`, 'name');
   const target = checkTarget(wish, rules);
   requireRoom((await listSubscriptions(context.db, environmentId)).length + 1);
-  return createSubscription(context, environmentId, { ...wish, target });
+  try {
+    return await createSubscription(context, environmentId, { ...wish, target });
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw inputError('invalid_field', `name is taken: another subscription is named ${name}`, 'name');
+  }
 }
 
 /** @throws InputError if an environment would have too many subscriptions */
@@ -51,7 +62,7 @@ export function requireRoom(subscriptions: number): void {
 export async function createSubscription(
   context: ActContext,
   environmentId: number,
-  wish: NewSubscription & { readonly name?: string },
+  wish: NewSubscription,
   chosen: string | null = null,
 ): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
   const secret = isSigned(wish) ? (chosen ?? generateSecret()) : null;

@@ -119,6 +119,24 @@ test('the path and query of a webhook are shown to nobody, and a chat has no sec
   );
 });
 
+test('names tell the channels of one host apart in the list, and a name is unique', async () => {
+  const url = `${receiver.url}/x`;
+  const { id } = (await add({ url, format: 'slack', name: 'ops' })).body;
+  const command = ['notifications', 'add', '--url', `${url}y`, '--format', 'slack', '--name'];
+  await runCommand(t, ...command, 'sales');
+  const table = await runCommand(t, 'notifications', 'list');
+  expect(table).toMatch(new RegExp(`^${id}  ops `, 'm'));
+  expect(table).toMatch(/^\S+ {2}sales /m);
+  for (const [name, message] of [
+    ['ops', 'name is taken: another subscription is named ops'],
+    ['Ops!', 'name must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit'],
+  ] as const) {
+    const { status, body } = await add({ url, name });
+    expect([status, body.errors]).toMatchObject([400, [{ message, details: 'name' }]]);
+    await expect(runCommand(t, ...command, name)).rejects.toThrow(message);
+  }
+});
+
 test('a wrong format is refused by the API and the command line', async () => {
   const url = `${receiver.url}/x`;
   for (const [wish, message] of [
