@@ -1,6 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted, messageOf } from '../../base/errors.ts';
-import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../base/http-client.ts';
+import {
+  forbiddenAddress,
+  type HttpAnswer,
+  type Reach,
+  readRetryAfter,
+  sendRequest,
+} from '../../base/http-client.ts';
 import { oneLine } from './brief.ts';
 
 const MAX_NOTIFICATION_ERROR_CHARS = 500;
@@ -48,9 +54,15 @@ export async function sendWebhook(
     return await readAnswer(answer).finally(answer.close);
   } catch (error) {
     if (stopping.aborted) throw new Interrupted('the worker stops');
-    const reason = overdue.aborted ? `no answer within ${rules.totalTimeoutMs} ms` : messageOf(error);
+    const reason = overdue.aborted ? `no answer within ${rules.totalTimeoutMs} ms` : explain(error, rules);
     return { status: null, error: shortLine(reason), retryAfterMs: null };
   }
+}
+
+function explain(error: unknown, { allowPrivate }: WebhookRules): string {
+  const isForbidden = (error as { code?: unknown }).code === forbiddenAddress;
+  if (allowPrivate || !isForbidden) return messageOf(error);
+  return `${messageOf(error)}. If the receiver is in a private network, set NOTIFY_ALLOW_PRIVATE=true for the service`;
 }
 
 /**
@@ -67,7 +79,8 @@ async function post(
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const url = new URL(address);
-  if (url.protocol === 'http:' && !rules.allowPrivate) throw new Error('http:// is not allowed (any more)');
+  if (url.protocol === 'http:' && !rules.allowPrivate)
+    throw Object.assign(new Error('http:// is not allowed'), { code: forbiddenAddress });
   return sendRequest(url, {
     method: 'POST',
     headers: {

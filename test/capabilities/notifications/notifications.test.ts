@@ -365,7 +365,9 @@ describe('a receiver', () => {
     await deliver(sender({ allowPrivate: false }));
     for (const { state, lastStatus, lastError } of await deliveries()) {
       expect({ state, lastStatus }).toEqual({ state: 'pending', lastStatus: null });
-      expect(lastError).toMatch(/localhost is not a public address|http:\/\/ is not allowed/);
+      expect(lastError).toMatch(
+        /^(localhost is not a public address|http:\/\/ is not allowed)\. If .* NOTIFY_ALLOW_PRIVATE=true for the service$/,
+      );
     }
     expect(receiver.connections).toBe(0);
     await makeDue();
