@@ -90,7 +90,8 @@ export async function deliverNotification(
   const canRetry = attempt.outcome === 'failed' && claim.failures + 1 < attempts;
   const state = canRetry ? 'pending' : endStateOf(attempt);
   await recordAttempt(context, claim, state, attempt);
-  await followUp(context, delivery, state, attempt);
+  logAttempt(context, delivery, state, attempt);
+  await disableIfGone(context, delivery, attempt);
 }
 
 function endStateOf({ outcome }: Attempt): DeliveryState {
@@ -163,12 +164,12 @@ async function recordAttempt(
   });
 }
 
-async function followUp(
-  { db, log }: SendContext,
-  { publicId, subscriptionId, event }: DeliveryAttempt,
+function logAttempt(
+  { log }: SendContext,
+  { publicId, event }: DeliveryAttempt,
   state: DeliveryState,
-  { outcome, status, error }: Attempt,
-): Promise<void> {
+  { status, error }: Attempt,
+): void {
   const fields = {
     delivery_id: publicId,
     event_id: event.id,
@@ -181,16 +182,25 @@ async function followUp(
   else if (state === 'pending')
     log.warn(fields, 'a notification could not be delivered; it will be tried again');
   else log.error(fields, 'a notification was given up');
+}
+
+async function disableIfGone(
+  { db, log }: SendContext,
+  { subscriptionId }: DeliveryAttempt,
+  { outcome }: Attempt,
+): Promise<void> {
   if (outcome !== 'gone' || subscriptionId === null) return;
   await disableSubscription(db, subscriptionId, 'its receiver answered 410 Gone');
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Makes a single attempt, without a task. Then the delivery is either delivered or dead. */
+/**
+ * Makes a single attempt, without a task. Then the delivery is either delivered or dead. The caller
+ * reports the outcome, so it is not logged.
+ */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
-  const state = endStateOf(attempt);
-  await endAttempt(context.db, delivery.deliveryId, state, attempt);
-  await followUp(context, delivery, state, attempt);
+  await endAttempt(context.db, delivery.deliveryId, endStateOf(attempt), attempt);
+  await disableIfGone(context, delivery, attempt);
   return attempt;
 }

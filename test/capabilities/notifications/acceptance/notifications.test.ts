@@ -49,6 +49,7 @@ test('`sluice notifications` adds, tests, replays and lists a webhook', async ()
   expect(await notifications('test', subscription)).toMatchObject({
     code: 1,
     stdout: 'Not delivered: HTTP 410: gone\n',
+    stderr: '',
   });
   const { stdout } = await notifications('list');
   expect(stdout).toMatch(
