@@ -36,7 +36,8 @@ export class OptionTable {
     this.#seams = [coreOptions, ...seams];
     this.#options = optionsByName(this.#seams);
     this.names = [...this.#options.keys()];
-    this.#named = new RegExp(`\\b(${[...this.names, 'preset', 'entity'].join('|')})=([\\w-]*)`, 'g');
+    const names = [...this.names, 'preset', 'entity'].join('|');
+    this.#named = new RegExp(`\\b(?:(${names})=([\\w-]*)|(map)=([\\w-]+=[\\w-]+))`, 'g');
   }
 
   option(name: string): SourceOption {
@@ -131,8 +132,8 @@ export class OptionTable {
 
   /** Replaces option names with flags in a stored message, such as that of a failed load. */
   withFlags(message: string): string {
-    return message.replace(this.#named, (_, option: string, value: string) =>
-      this.flags.name(named(option, value)),
+    return message.replace(this.#named, (_, option?: string, value = '', map = '', renaming = '') =>
+      this.flags.name(option === undefined ? named(map, renaming) : named(option, value)),
     );
   }
 }

@@ -39,7 +39,7 @@ export function foreignColumns(
     columns.includes('event_type') && ['event_name', 'inserted_at'].some((name) => columns.includes(name));
   const preset = recognise?.(columns, isOwn) ?? null;
   const isEvents = !columns.includes('event_type') && hasNameAndTime(columns);
-  return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
+  return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column', columns) };
 }
 
 export function foreignRecord(record: Members, recognise: Recognise | null): ForeignRecords | null {
@@ -50,7 +50,9 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   // In a profile, only top-level names count, because its properties may have any name.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
-  return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
+  return preset === null && !isEvent
+    ? null
+    : { preset, advice: adviceOn(preset, 'key', Object.keys(record)) };
 }
 
 /**
@@ -71,10 +73,27 @@ function plainName(path: string): string {
     .replace(/^_|_$/g, '');
 }
 
-function adviceOn(preset: Preset | null, what: 'column' | 'key'): Sentence {
+function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly string[]): Sentence {
   if (preset !== null)
     return say`this is an export of ${presetTitles[preset]}: load it ${using('preset', preset)}`;
-  return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
+  const [first = 'their_name=event_name', ...others] = exampleMap(names);
+  const rest = others.flatMap((each) => say` and ${named('map', each)}`);
+  return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or rename them ${using('map', first)}${rest}; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
+}
+
+/**
+ * Returns values of `map` that give the event and its time our names, unless they have them. Names
+ * that a shell would have to quote are not examples.
+ */
+function exampleMap(names: readonly string[]): string[] {
+  const forms = [
+    ['event_name', eventName],
+    ['inserted_at', timeName],
+  ] as const;
+  return forms.flatMap(([ours, form]) => {
+    const name = names.find((each) => /^[\w-]{1,60}$/.test(each) && form.test(plainName(each)));
+    return name === undefined || names.includes(ours) ? [] : [`${name}=${ours}`];
+  });
 }
 
 function namesOf(record: Members, within = '', depth = 1, names: string[] = []): string[] {

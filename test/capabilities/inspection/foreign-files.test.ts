@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { explainProblem } from '../../../src/base/errors.ts';
+import { OptionTable } from '../../../src/domain/option-table.ts';
 import type { Preset } from '../../../src/domain/source.ts';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
@@ -153,6 +155,17 @@ describe('a file of another product', () => {
       expect(map).toEqual({});
     },
   );
+
+  test('the advice for columns of events has the --map of a command line for them', async () => {
+    const row = { event_id: 'e1', user_id: 'ada', event: 'paid', timestamp: at };
+    for (const kind of kinds) {
+      const { problem } = await inspect(write([row, row], kind));
+      const [first] = problem?.problems ?? [];
+      expect(first && explainProblem(first, new OptionTable([]).flags)).toContain(
+        'or rename them with --map "event=event_name" and --map "timestamp=inserted_at"; if',
+      );
+    }
+  });
 
   // proves: presets
   test.each([

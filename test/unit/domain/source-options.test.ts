@@ -156,4 +156,5 @@ test('a problem that names options keeps its parts through a sandbox', () => {
 
 test('a stored message names options as a command line has them', () => {
   expect(table.withFlags('or ragged=pad, or own_flag=true')).toBe('or --ragged pad, or --own-flag');
+  expect(table.withFlags('with map=event=event_name; if')).toBe('with --map "event=event_name"; if');
 });
