@@ -50,6 +50,27 @@ export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
   return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));
 }
 
+/** Claims that identify a person. A log may not contain even the configured values. */
+const personal: ReadonlySet<string> = new Set(
+  'sub email name given_name family_name nickname preferred_username upn phone_number'.split(' '),
+);
+const MAX_LOGGED = 50;
+
+/**
+ * Returns what a log may say of claims that match no grant: the names of the claims, and the claims
+ * and values of the grants.
+ */
+export function describeMismatch(grants: readonly Grant[], claims: Claims) {
+  const wanted = grants.map(({ claim, value }) => (personal.has(claim) ? claim : `${claim}=${value}`));
+  return {
+    claims: Object.keys(claims)
+      .toSorted()
+      .slice(0, MAX_LOGGED)
+      .map((name) => name.slice(0, maxClaimChars)),
+    access: [...new Set(wanted)].slice(0, MAX_LOGGED),
+  };
+}
+
 /** Ignores an unverified email address, because it proves nothing about its owner. */
 function valuesOf(claims: Claims, claim: string): readonly string[] {
   if (claim === 'email' && claims['email_verified'] !== true) return [];

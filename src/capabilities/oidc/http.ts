@@ -18,6 +18,7 @@ import { FailedLogins } from '../../http/plugins/limits.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
 import { object } from '../../http/schema.ts';
+import { describeMismatch } from './access.ts';
 import { claimsOf, clientOf, environmentsOf } from './admit.ts';
 import { providerRecord, signInStep } from './api.ts';
 import { ATTEMPT_MS, type Attempt, beginAttempt, readAttempt } from './attempt.ts';
@@ -133,7 +134,7 @@ const finish = route({
       if (!(error instanceof ProviderProblem)) throw error;
       failures.failed(request.ip);
       system.acts.refused({ action: 'sign_in.refused', reason: error.code, address: request.ip });
-      system.log.warn({ reason: error.reason }, 'a sign-in by OpenID Connect failed');
+      system.log.warn({ reason: error.reason, ...error.facts }, 'a sign-in by OpenID Connect failed');
       return reply.redirect(`${page}#sign-in=${error.code}`, 302);
     }
   },
@@ -166,10 +167,12 @@ async function openConsole(
 ): Promise<void> {
   const { db, config } = system;
   const { subject, fixedClaims, liveClaims, tokens, expiresAt } = identity;
-  const names = environmentsOf(await listGrants(db, null), claimsOf(identity));
+  const grants = await listGrants(db, null);
+  const names = environmentsOf(grants, claimsOf(identity));
   const name = names.includes(defaultEnvironmentName) ? defaultEnvironmentName : names[0];
   const environment = name === undefined ? null : await findEnvironment(db, name);
-  if (environment === null) throw new ProviderProblem('access', null);
+  if (environment === null)
+    throw new ProviderProblem('access', null, describeMismatch(grants, claimsOf(identity)));
   const opening = { environmentId: environment.environmentId, holder: 'oidc', subject, expiresAt };
   const { session, cookie } = await openSession(system, opening, request.headers['user-agent'] ?? '');
   await insertSession(db, {

@@ -19,10 +19,13 @@ const CLOCK_TOLERANCE_S = 120;
 /** A failed sign-in. `code` selects the message for people. */
 export class ProviderProblem extends Error {
   readonly code: ProblemCode;
+  /** Fields for the log. They contain no personal values. */
+  readonly facts: object;
 
-  constructor(code: ProblemCode, cause: unknown) {
+  constructor(code: ProblemCode, cause: unknown, facts: object = {}) {
     super(`sign-in failed: ${code}`, { cause });
     this.code = code;
+    this.facts = facts;
   }
 
   /** Text for the log. It contains no tokens, because the library's messages contain none. */

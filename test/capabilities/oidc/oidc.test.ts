@@ -153,6 +153,24 @@ test('a person without a group that has access gets no session, and learns why o
   expect(await bob.signIn('bob', '/jobs?type=load')).toBe(`${home}/jobs?type=load#sign-in=access`);
 });
 
+test('the log of a person without access has the names of the claims and the list of access', async () => {
+  provider.groups.set('bob', ['a-group-of-bob']);
+  await apply(
+    t,
+    staging,
+    { access: [{ key: 'eve', claim: 'email', value: 'eve@example.com', scopes: ['read'] }] as never },
+    { lists: [access] },
+  );
+  expect(await visitor().signIn('bob')).toBe(problem('access'));
+  const line = JSON.parse(lines.findLast((each) => each.includes('OpenID Connect failed')) ?? '{}') as object;
+  expect(line).toMatchObject({
+    reason: 'access',
+    claims: expect.arrayContaining(['groups', 'sub']),
+    access: ['groups=data', 'groups=admins', 'email'],
+  });
+  expect(JSON.stringify(line)).not.toMatch(/bob|eve@/);
+});
+
 test('a client that the provider refuses is a problem of the settings', async () => {
   provider.refusesClient = true;
   expect(await visitor().signIn('anna')).toBe(problem('client'));
