@@ -33,6 +33,7 @@ export interface JobFacts {
 
 export interface ManifestFacts extends JobFacts {
   readonly snapshotAt: Date;
+  readonly endedAt: Date;
   readonly cursor: string;
   readonly eventsKeptFrom: string | null;
   readonly unfinishedLoads: readonly string[];
@@ -99,18 +100,14 @@ export function createManifest(
   files: readonly ExportFile[],
 ): Manifest {
   const { name, version } = readPackage();
-  const { jobId, cursor, history, snapshotAt } = facts;
+  const { jobId, cursor, history, snapshotAt, endedAt } = facts;
   const job = { jobId, type: 'export', status: 'completed', written: files, cursor, failure: null } as const;
   const run = renderExportRun(job, {
     ...history,
     // The whole request, in a form that can be sent again.
     options: { ...history.options, ...toGivenRequest(request) },
     optionsCut: false,
-    phases: [
-      ...history.phases,
-      { phase: 'snapshot', at: snapshotAt },
-      { phase: 'completed', at: new Date(Math.max(Date.now(), snapshotAt.getTime())) },
-    ],
+    phases: [...history.phases, { phase: 'snapshot', at: snapshotAt }, { phase: 'completed', at: endedAt }],
   });
   return {
     ...run,

@@ -103,6 +103,7 @@ export async function recordProgress(
 interface Written {
   readonly files: readonly ExportFile[];
   readonly snapshotAt: Date;
+  readonly endedAt: Date;
   readonly cursor: string;
   readonly warnings: readonly ExportWarning[];
 }
@@ -111,13 +112,14 @@ interface Written {
 export async function completeExport(
   db: Database,
   exportId: number,
-  { files, snapshotAt, cursor, warnings }: Written,
+  { files, snapshotAt, endedAt, cursor, warnings }: Written,
 ): Promise<void> {
   const data = files.filter(({ dataset }) => dataset !== 'manifest');
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
-      ended_at: sql`now()`,
+      // The manifest, which is already stored, has the same time.
+      ended_at: endedAt,
       snapshot_at: snapshotAt,
       cursor,
       warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb`,

@@ -50,6 +50,7 @@ const records = (count: number): string =>
 const writeNothing: ExportWriter = async () => ({
   files: [],
   snapshotAt: new Date(),
+  endedAt: new Date(),
   cursor: '',
   unfinishedLoads: [],
 });

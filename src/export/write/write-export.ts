@@ -15,7 +15,7 @@ import {
 import type { FileStore } from '../../files/file-store.ts';
 import { findUnfinishedLoads } from '../../load/unfinished-store.ts';
 import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
-import { databaseOn } from '../../postgres/database.ts';
+import { databaseOn, findValue } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
 import type { Filter } from '../filter.ts';
 import { findLaterStart } from '../kept-events.ts';
@@ -55,6 +55,8 @@ export interface WriteExportOptions extends Filter, WriteOptions {
 
 export interface WrittenExport {
   readonly snapshotAt: Date;
+  /** End of the export, which is also in the manifest. */
+  readonly endedAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
   /** The manifest is the last file. */
@@ -79,8 +81,8 @@ export async function writeExport(
     );
     await writeManifest(files, options, facts);
     options.signal.throwIfAborted();
-    const { snapshotAt, cursor, unfinishedLoads } = facts;
-    return { snapshotAt, cursor, unfinishedLoads, files: files.files };
+    const { snapshotAt, endedAt, cursor, unfinishedLoads } = facts;
+    return { snapshotAt, endedAt, cursor, unfinishedLoads, files: files.files };
   } catch (error) {
     await files.discard(context.log);
     throw error;
@@ -103,8 +105,10 @@ async function readAll(
   const db = databaseOn(snapshot.client);
   const eventsKeptFrom = await findLaterStart(db, options.request);
   const unfinishedLoads = await findUnfinishedLoads(db, options.environmentId);
-  const { at, cursor } = snapshot;
-  return { ...options.manifest, snapshotAt: at, cursor, datasets, eventsKeptFrom, unfinishedLoads };
+  const { at: snapshotAt, cursor } = snapshot;
+  const endedAt = (await findValue<Date>(db)`select clock_timestamp()`) ?? snapshotAt;
+  const summary = { datasets, eventsKeptFrom, unfinishedLoads };
+  return { ...options.manifest, snapshotAt, endedAt, cursor, ...summary };
 }
 
 async function writeAll(
