@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { pageFiles } from '../../site/pages.ts';
 import { preparedDataDir, startService } from './cli.ts';
-import { followPage, type Reader, readPage, readReference, shellFolder, writeFiles } from './pages.ts';
+import { followPage, type Reader, readPage, shellFolder, writeFiles } from './pages.ts';
 import { call } from './service.ts';
 
 /** Pages, in an order in which a person might read them. */
@@ -48,22 +47,6 @@ test('the commands of the README, the guides, the tutorials and the how-tos work
   await runSegmentFunctions(reader);
   const calls = pages.flatMap(({ commands }) => commands).filter(({ statuses }) => statuses.length > 0);
   expect(calls.length).toBeGreaterThan(25);
-});
-
-// proves: docs-true
-test('every command of the API reference is a request that its route accepts', async () => {
-  const reference = await readReference(pageFiles.filter((page) => page.startsWith('docs/api/')));
-  const loads = await readPage('docs/loads.md');
-  const dataDir = await preparedDataDir();
-  const folder = await shellFolder();
-  await writeFiles(loads, folder);
-  // The example of a schedule names this variable.
-  const settings = { SCHEDULES_VARIABLES: 'default:SCHEDULE_PARTNER_TOKEN' };
-  const service = await startService(dataDir, settings, folder);
-  const env = { ...settings, DATA_DIR: dataDir };
-  const reader = { folder, url: service.url, key: service.key ?? '', env };
-  expect(reference.commands.length).toBeGreaterThan(70);
-  expect(await followPage(reference, reader)).toEqual([]);
 });
 
 /**

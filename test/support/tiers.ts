@@ -16,9 +16,20 @@ export const repeating: readonly string[] = [
 
 /** Slow test files with a proof that no other file has. `npm test` also skips them. */
 export const long: readonly string[] = [
-  'test/acceptance/!(delete|endings|env-example|start).test.ts',
+  'test/acceptance/!(delete|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',
+  'test/capabilities/all-or-nothing/http.test.ts',
+  'test/capabilities/audit/acts.test.ts',
   'test/capabilities/inbox/lock.test.ts',
-  'test/contract/http/hostile-callers.test.ts',
-  'test/integration/{embedded-postgres,silent-connections,status-checks}.test.ts',
+  'test/capabilities/inspection/{as-loaded,foreign-files,open-data}.test.ts',
+  'test/capabilities/lake/{append,races}.test.ts',
+  'test/capabilities/mirror/http.test.ts',
+  'test/capabilities/products/presets.test.ts',
+  'test/capabilities/schedules/schedules-confined.test.ts',
+  'test/capabilities/together/{fuzz,guard}.test.ts',
+  'test/contract/http/{hostile-callers,metrics}.test.ts',
+  'test/integration/{change-log,cli-jobs,fair-shares,migrations,proxies,replication,retention}.test.ts',
+  'test/integration/{embedded-postgres,silent-connections,status-checks,timeouts,windows}.test.ts',
+  'test/integration/load-{back,dialects,events-property}.test.ts',
+  'test/unit/sandbox/sandboxes.test.ts',
 ];

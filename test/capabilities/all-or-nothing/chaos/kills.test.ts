@@ -11,8 +11,10 @@ const wrongFile = createProfileFile({ rows: 20_000, seed: 2, allValid: true });
 const nextFile = createProfileFile({ rows: 2_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 type Phase = (typeof phases)[number];
+/** A large run also tests a queue on Redis. */
+const tested = process.env['SLUICE_LARGE'] === '1' ? queues : (['postgres'] as const);
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(tested)('with the queue on %s', (queue) => {
   // proves: all-or-nothing
   test('a load that fails or is cancelled leaves no trace, despite kill -9 in each phase of it and of its undo', () =>
     onSite({ queue }, async (site) => {
