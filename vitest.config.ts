@@ -79,8 +79,8 @@ const kinds = ['acceptance', 'console', 'chaos'];
 const onCore = ['test/acceptance/{core,delete,endings,start}.test.ts'];
 
 /**
- * `npm test` runs in mode "short": all tests that the embedded PostgreSQL is enough for. `.ci/run`
- * runs in mode "ci", which proves each promise once. `npm run test:core` runs in mode "core": all
+ * `npm test` runs in mode "short": tests that take minutes and need only the embedded PostgreSQL.
+ * `.ci/run` runs in mode "ci", which proves each promise once. `npm run test:core` runs in mode "core": all
  * tests without capabilities. `npm run test:all` runs everything.
  */
 export default defineConfig(({ mode }) => {
@@ -137,9 +137,7 @@ export default defineConfig(({ mode }) => {
       sequence: { sequencer: LongestFirst },
       experimental: { fsModuleCache: true },
       projects: [
-        coreProject('unit'),
-        coreProject('integration', server),
-        coreProject('contract', server),
+        coreProject('core', { ...server, include: ['test/{unit,integration,contract}/**/*.test.ts'] }),
         ...(mode === 'core'
           ? [project('acceptance', { ...acceptance, ...startsCore })]
           : [

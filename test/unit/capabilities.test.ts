@@ -189,6 +189,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'sql/migrations/0007_create_exports.sql': ofOrigins,
   'sql/migrations/0008_create_deletions.sql': ofOrigins,
   'sql/migrations/0010_create_event_retention.sql': ofMigration,
+  'sql/migrations/0016_admit_other_sign_ins.sql': ofOrigins,
 };
 
 test('the core names no capability outside the files listed with a reason', () => {
@@ -216,10 +217,12 @@ const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/acceptance/hosted-postgres.test.ts': wholeProgram,
   'test/acceptance/package.test.ts': wholeProgram,
   'test/acceptance/readme.test.ts': wholeProgram,
+  'test/acceptance/reference.test.ts': wholeProgram,
   'test/console/frame.test.ts': oneConsole,
   'test/contract/http/lookups.test.ts': 'the sample of definitions has a feature of such a name',
   'test/support/longest-first.ts': listsFiles,
   'test/support/tiers.ts': listsFiles,
+  'test/integration/status-checks.test.ts': oneTable,
   'test/unit/config.test.ts': oneTable,
   'test/unit/postgres/neutral-statements.test.ts': 'looks at the statements of capabilities, too',
 };

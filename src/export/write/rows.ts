@@ -11,7 +11,7 @@ const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
  */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** Rules for finding the ends of rows, and the part of a row that is not content. */
+/** How to find the ends of rows, and the part of a row that is not content. */
 export interface RowText {
   /** Returns a function that finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
