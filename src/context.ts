@@ -19,7 +19,7 @@ export interface System {
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
-  /** Functions of the capabilities that remove expired data. */
+  /** Functions with which capabilities remove expired data. */
   readonly tends: readonly Tend[];
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];

@@ -41,7 +41,7 @@ export interface Turns {
   run<T extends object>(credential: string, lookUp: () => Promise<T | KeyRefusal>): Promise<T | KeyRefusal>;
 }
 
-/** Looks up every credential immediately. */
+/** Does not limit concurrent look-ups: each of them starts immediately. */
 export const noTurns: Turns = { run: (_credential, lookUp) => lookUp() };
 
 /**

@@ -140,7 +140,7 @@ export class FinalFailure extends Error {
   }
 }
 
-/** A broken invariant, and therefore a bug in sluice. A retry never hides such an error. */
+/** A broken invariant, and therefore a bug in sluice. A task that throws it is not retried. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }

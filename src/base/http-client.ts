@@ -27,7 +27,7 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers by lower-case name. A repeated header has its first value. */
+  /** Headers by lower-case name. If a header is repeated, its first value is used. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
   /** Closes the connection. Callers must call it even if they did not read the body. */

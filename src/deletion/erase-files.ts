@@ -68,8 +68,8 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
 /**
- * Removes the refused records, in earlier loads, that contain one of the ids. The next attempt
- * starts from the beginning.
+ * In earlier loads, removes the refused records that contain one of the ids. A new attempt checks
+ * all of these loads again.
  */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));

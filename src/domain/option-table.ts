@@ -98,7 +98,7 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // An escape that is a quote character also sets the quote.
+    // If the option `escape` is a quote character, it is also the default of the option `quote`.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }

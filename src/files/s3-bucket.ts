@@ -249,7 +249,8 @@ export function openClient(
     // support Content-MD5, which is sent instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // The header `Expect: 100-continue` would open a connection for each part.
+    // The header `Expect: 100-continue` would be useless, because the SDK does not wait for the
+    // server's response to it if it uses custom agents.
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,

@@ -170,7 +170,7 @@ export class CsvWalker {
     return this.#final ? this.#limit : MORE;
   }
 
-  /** Returns the position after the quote that closes the cell around `start`, MORE or NEVER. */
+  /** Returns MORE, NEVER, or the position after the quote that closes the cell around `start`. */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
     const limit = this.#limit;
@@ -208,8 +208,8 @@ export class CsvWalker {
 
   /**
    * Searches from the line start `from` for a quote that closes a cell without being preceded by an
-   * opening quote. Only the first line that contains quotes is searched. Returns the position after
-   * the quote, MORE or NEVER.
+   * opening quote. Only the first line that contains quotes is searched. Returns MORE, NEVER, or
+   * the position after that quote.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -319,8 +319,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after the quote at `at` if the quote closes the cell, 0 if it is part of
-   * the cell, NEVER if it may open a cell, or MORE.
+   * Returns MORE, 0 if the quote at `at` is part of the cell, NEVER if it may open a cell, or the
+   * position after the quote if it closes the cell.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;

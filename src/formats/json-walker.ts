@@ -53,8 +53,8 @@ export class JsonWalker {
   readonly copy: LineCopy;
   readonly position = new JsonPosition();
   /**
-   * Values inside fewer containers are reported together with their keys. The limit may change at
-   * any time.
+   * Values inside fewer containers than this are reported, and so are their keys. Callers may
+   * change this limit while the walker runs.
    */
   watchedDepth = 3;
   readonly #listener: JsonListener;

@@ -77,8 +77,8 @@ function countLow(head: Buffer, from: 0 | 1) {
 }
 
 /**
- * Corrections for Node 20's decoders, which read 0x80 to 0x9F of windows-1252 as Latin-1. In
- * addition, ICU swaps control characters.
+ * Corrections for Node 20's decoders. The decoder for windows-1252 reads 0x80 to 0x9F as Latin-1.
+ * The decoder for ibm866 permutes 0x1A, 0x1C and 0x7F.
  */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [

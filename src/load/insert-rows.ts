@@ -11,7 +11,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Returns whether all users of the chunk may be new, so that an insert is worth trying. */
+/** Returns whether all users of the chunk could be new. If so, an insert is worth trying. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,

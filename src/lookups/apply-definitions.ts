@@ -51,8 +51,8 @@ export function applyDefinitions(
 }
 
 /**
- * Compares the definitions with the stored ones, and locks those until the transaction ends.
- * Without `prune`, keeps items that are not in `definitions`.
+ * Compares the definitions with the stored ones. Holds the lock on the environment's definitions
+ * until the transaction ends. Without `prune`, keeps items that are not in `definitions`.
  */
 export async function planDefinitions(
   transaction: Database,

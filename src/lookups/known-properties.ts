@@ -37,8 +37,8 @@ export class KnownProperties {
   }
 
   /**
-   * Stores new names until the list is full, and widens stored types to include the given ones. The
-   * type `null` stores a new name as `string`.
+   * Stores new names until the list is full, and widens stored types to include the given ones. A
+   * new name whose type is `null` is stored as `string`.
    */
   async learn(
     db: Database,
@@ -133,8 +133,7 @@ class KnownNames {
   }
 
   /**
-   * Returns true if a value of the type requires no write. The type `null` means that no value is
-   * known.
+   * Returns true if a value of the type requires no write. `type` is `null` if no value is known.
    */
   covers(name: string, type: DataType | null): boolean {
     const stored = this.#types.get(name);

@@ -10,7 +10,7 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/** The type `null` stores a new name as `string`, and keeps the type of a stored name. */
+/** If the type is `null`, a new name is stored as `string`, and a stored name keeps its type. */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;

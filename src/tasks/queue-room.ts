@@ -5,8 +5,8 @@ import { hasQueueRoom } from './job-store.ts';
 
 /**
  * Refuses a request if the environment has too many unfinished jobs. A repeated request is not
- * refused, so it gets its earlier response. Concurrent requests may exceed the limit by their
- * number.
+ * refused, so it gets its earlier response. With n concurrent requests, the limit may be exceeded
+ * by up to n.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

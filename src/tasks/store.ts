@@ -199,8 +199,8 @@ function claimFirst(
 }
 
 /**
- * Claims a task, or returns `null`. If the last worker of the task vanished, counts the loss. A
- * task that would reach `maxLosses` is not claimed.
+ * Claims a task, or returns `null`. If the task's previous worker vanished, counts a loss. A task
+ * that would reach `maxLosses` is not claimed.
  */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(prepared(db))`

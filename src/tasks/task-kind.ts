@@ -60,7 +60,8 @@ export interface TaskKind<Context> {
   readonly pauseMs: (failures: number) => number;
   /**
    * Does the work. The last statement must be the fence (`endTask`).
-   * @throws ConflictError if the claim no longer owns the task, FinalFailure
+   * @throws FinalFailure if a retry would not help, ConflictError if the claim no longer owns the
+   * task
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**

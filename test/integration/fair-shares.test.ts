@@ -19,7 +19,7 @@ import { waitFor } from '../support/wait-for.ts';
 const many = 1_000;
 /**
  * Maximum number of tasks of the greedy environment that may precede the other environment's task.
- * Some of them are already running, and some run in turn.
+ * Some of them may already be running. After those, the environments take turns.
  */
 const few = 6;
 

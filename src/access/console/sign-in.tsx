@@ -47,7 +47,7 @@ function Brand(): VNode {
   );
 }
 
-/** Page shown if there is no session. After the sign-in, the page in the address is shown. */
+/** Page shown if there is no session. After sign-in, the page that the URL names is shown. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

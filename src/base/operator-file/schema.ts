@@ -1,7 +1,7 @@
 /**
- * TypeBox schemas of operators' files. The same schema validates a file, words its problems, and is
- * published for editors. The schema option `problem` replaces the default wording. Functions in a
- * schema do not appear in the JSON Schema.
+ * TypeBox schemas of operators' files. The same schema validates a file, supplies the error
+ * messages, and is published for text editors. The schema option `problem` replaces the default
+ * message. Functions in a schema do not appear in the published JSON Schema.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -271,7 +271,7 @@ export function quoted(value: string): string {
   return JSON.stringify(start.length === value.length ? value : `${start}…`);
 }
 
-/** Returns the JSON Schema for editors. Members with a default are optional in it. */
+/** Returns the JSON Schema for text editors. Members with a default are optional in it. */
 export function published(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(published);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -13,8 +13,8 @@ export function stateOf({ status, hasWritten, undo }: Facts): State {
   if (status === 'queued' || status === 'processing' || status === 'held') return 'ready';
   if (status === 'completed' || !hasWritten) return 'not_needed';
   switch (undo?.status) {
-    // Without a record, there was no undo, because an undo's record is kept at least as long as its
-    // load's.
+    // If there is no record of an undo, the load was not undone, because that record would be kept
+    // at least as long as the load's record.
     case undefined:
     case 'failed':
       return 'undo_failed';

@@ -47,7 +47,7 @@ function kindOf({ load }: Pick<ScheduleDefinition, 'load'>): 'load' | 'export' {
   return load === undefined ? 'export' : 'load';
 }
 
-/** Describes a source, without headers, keys and parameters, because these may be secret. */
+/** Describes a source without its headers, keys and parameters, which may be secret. */
 function describeSource(load: LoadDefinition): string {
   const { files, http, s3, command } = load;
   if (files !== undefined) return `files ${files.pattern}`;

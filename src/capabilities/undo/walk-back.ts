@@ -56,8 +56,8 @@ interface Value {
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
 /**
- * Name of the company among the values. No property can have this name, because PostgreSQL's JSON
- * cannot contain NUL.
+ * Key under which the company is stored among the property values. No property can have this name,
+ * because PostgreSQL's JSON cannot contain NUL.
  */
 const company = '\0company';
 

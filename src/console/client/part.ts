@@ -47,10 +47,7 @@ interface OwnJobType {
   readonly outcome: (job: LoadJob) => string;
 }
 
-/**
- * A choice in the dialog that deletes a user. The choice also takes effect if the id has no
- * profile.
- */
+/** An option in the dialog for deleting a user. It also takes effect if the id has no profile. */
 interface DeletionOption {
   /** Field of the request that is set to true if the user chooses the option. */
   readonly field: string;

@@ -314,7 +314,8 @@ test('retention removes entries that are older than AUDIT_DAYS, and no others', 
   expect(await audit.tend?.({ db, files, log, config: { ...config, auditDays: 0 } })).toEqual({
     audit_entries: 0,
   });
-  // The other entries of this file have lower ids, so the old ones are found only behind them.
+  // Entries of earlier tests are recent but have lower ids. Retention must look beyond them to find
+  // the two expired entries.
   expect(await audit.tend?.({ db, files, log, config })).toEqual({ audit_entries: 2 });
   expect(await removeExpired(db, 30)).toBe(0);
   const { rows } = await sql<{

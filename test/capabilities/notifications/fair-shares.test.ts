@@ -12,8 +12,8 @@ import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
 const queuedCount = 1_000;
 /**
- * Maximum number of tasks that may run before the other environment's task. Some of them are
- * already running, and some run in turn.
+ * Maximum number of the first environment's tasks that may run before the other environment's task.
+ * Some of them may already be running. After those, the environments take turns.
  */
 const precedingTasks = 6;
 

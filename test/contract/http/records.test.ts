@@ -13,7 +13,7 @@ type Properties = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly path: string;
   readonly table: 'users' | 'companies' | 'events';
-  /** Names of the required fields, which are ids or names. */
+  /** Required fields. Each of them contains an id or a name. */
   readonly required: readonly string[];
   record(id: string, properties?: Properties): Properties;
   /** Returns the metadata of all rows with the id. */

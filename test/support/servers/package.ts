@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** Files that the scripts of `npm pack` need or that it puts into the tarball. */
+/** Files that `npm pack` puts into the tarball, or that its scripts need. */
 const needed = [
   'package.json',
   'tools',

@@ -27,7 +27,7 @@ export interface Sending {
 export const sendings = signal<readonly Sending[]>([]);
 
 const pauseMs = growing(500, 15_000);
-/** If there is no progress for this time, the request is aborted and the file is sent again. */
+/** If there is no progress for this long, the request is aborted and the file is sent again. */
 const stuckMs = 60_000;
 /** Minimum time between two updates. Otherwise, every packet would redraw the page. */
 const shownEveryMs = 100;

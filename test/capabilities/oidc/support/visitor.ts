@@ -2,7 +2,7 @@ import type { TestServer } from '../../../support/servers/http.ts';
 
 let visitors = 0;
 
-/** Follows links and sends forms as a browser does, with cookies by origin. */
+/** Follows links and submits forms as a browser does. Keeps cookies for each origin. */
 export class Visitor {
   readonly cookies = new Map<string, Map<string, string>>();
   readonly #server: TestServer;
