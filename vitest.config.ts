@@ -104,7 +104,7 @@ export default defineConfig(({ mode }) => {
       isolate: false,
       environment: 'node',
       pool: 'forks' as const,
-      // On two cores four take half as long again as three, because each compiles its imports.
+      // On two cores, four workers take 50 % longer than three, because each compiles its imports.
       maxWorkers: 3,
       sequence: { groupOrder: 0 },
       env: excluded.length > 0 ? { SLUICE_TEST_SHORT: '1' } : {},

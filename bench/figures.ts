@@ -58,8 +58,8 @@ function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while it was read. Its time now counts as that of an ended child, so everything
-    // is read again.
+    // A child ended while its time was being read. Its time is now part of the time of ended
+    // children, so everything is read again.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }

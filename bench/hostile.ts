@@ -114,7 +114,7 @@ type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Creates the file in advance, so that the measurement excludes the processor time for this. */
+  /** Creates the file before the measurement starts, so that this step is not measured. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }

@@ -116,7 +116,7 @@ interface MemoryOverTime {
 }
 
 /**
- * Share of the samples, at the start, that are ignored, because the heap still grows to its usual
+ * Share of the samples that are ignored at the start, because the heap still grows to its usual
  * size.
  */
 const warmUpShare = 0.2;

@@ -54,7 +54,8 @@ export interface Capability {
   /** The section that this capability adds to a file that declares an environment. */
   readonly declares?: () => Promise<DeclaredSection>;
   /**
-   * Commands by the word after `sluice`. If the core has the word, its command gets a subcommand.
+   * Commands by the word after `sluice`. If the core has a command with that word, a subcommand is
+   * added to it.
    */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

@@ -1,8 +1,8 @@
 /**
  * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts.
  * tools/prose-remaining.json lists how many problems each folder still has. A folder with more
- * problems fails. A folder with fewer also fails, until `--lower` has updated the list, so the
- * number cannot rise again.
+ * problems fails. A folder with fewer problems than listed also fails, until `--lower` has updated
+ * the list. Therefore, the number cannot rise again.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

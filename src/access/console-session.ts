@@ -192,8 +192,8 @@ export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'si
 
 /**
  * Returns the caller of a session cookie, or a refusal. The sign-in way of the session decides what
- * the caller may do. It may wait for another service, so only the look-up of the cookie takes a
- * turn.
+ * the caller may do. That decision may wait for another service, so only the look-up of the cookie
+ * takes a turn.
  */
 export async function verifySession(
   context: SessionContext,

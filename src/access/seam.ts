@@ -34,8 +34,8 @@ export interface SignInWay<Session extends HeldSession = HeldSession> {
   /** Decides at each request what the session may do in its environment. */
   admit(context: SignInContext, session: Session): Promise<Admission>;
   /**
-   * Returns the names of the environments to which the session may switch. Default: all for an
-   * administrator's session, otherwise only its own.
+   * Returns the names of the environments to which the session may switch. Default: all
+   * environments for an administrator's session, otherwise only the session's own environment.
    */
   environments?(context: SignInContext, sessionId: string): Promise<readonly string[]>;
   /** Returns true if one-time links work only on this machine. Default: false. */

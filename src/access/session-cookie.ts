@@ -46,7 +46,7 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 
 /**
  * Returns true if the browser is on this machine. A proxy forwards requests from anybody, so a
- * proxied request counts as coming from elsewhere.
+ * proxied request counts as coming from another machine.
  */
 export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;

@@ -129,9 +129,9 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * Reduces the errors of a value that fits no variant of a union, which has errors from each
- * variant. Keeps those of the variant whose type matches the value. If there is none, keeps only
- * the error of the union itself, which is the last one.
+ * Reduces the errors of a value that fits no variant of a union. Keeps only the errors of the
+ * variants whose type matches the value. If no type matches, keeps only the error of the union
+ * itself, which comes last.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const selection: SchemaError[] = [];

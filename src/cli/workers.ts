@@ -41,7 +41,7 @@ export async function withWorkers<T>(
   }
 }
 
-/** If other workers are already running, watches those, and starts workers once they have ended. */
+/** Starts workers. If other workers are already running, first waits until they have ended. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,

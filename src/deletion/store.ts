@@ -213,8 +213,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 
 /**
  * Restarts the running exports of the environment. Their workers notice the restart when they renew
- * the lease. Returns the time of the restart. Exports whose snapshot is later contain no deleted
- * data.
+ * the lease. Returns the time of the restart. Exports whose snapshot is later than that time
+ * contain no deleted data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);

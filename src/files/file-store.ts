@@ -22,12 +22,12 @@ export interface FileStore {
   size(ref: FileRef): Promise<number | null>;
   /**
    * Returns exactly the bytes [start, end).
-   * @throws Fault if the file is shorter, MissingFileError if it does not exist
+   * @throws Fault if the file ends before `end`, MissingFileError if it does not exist
    */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /**
-   * Streams the file, or exactly the bytes [start, end). If the file is shorter, the stream fails
-   * where the file ends.
+   * Streams the file, or exactly the bytes [start, end). If the file ends before `end`, the stream
+   * fails there.
    */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Yields the complete files whose names begin with `kind/`, with their lengths. */

@@ -167,7 +167,7 @@ class Scanner implements RecordScanner {
 
   /**
    * Starts to skip a record that is too large. `lineEnd` is the end of the line, or -1 if it is
-   * unknown. A faulty record may end later.
+   * unknown or the record may extend beyond the line.
    */
   #startRest(
     buf: Buffer,
@@ -186,8 +186,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Returns the end of a complete record. If an open cell is closed later, the record also ends
-   * later.
+   * Returns the end of a complete record. `from` is the end found so far. If a quote after `from`
+   * closes the open cell, the record continues after that quote.
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;

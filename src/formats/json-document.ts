@@ -80,7 +80,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that may be the array of records. Its first element decides. */
+/** An array that may be the array of records, depending on its first element. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;

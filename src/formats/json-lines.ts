@@ -81,7 +81,7 @@ class Commas {
     return bytes.subarray(0, whole);
   }
 
-  /** Returns the remaining bytes of the last line. Their comma ends the file. */
+  /** Returns the remaining bytes of the file, with a blank instead of the comma. */
   end(): Buffer {
     this.pending[0] = SPACE;
     return this.pending;

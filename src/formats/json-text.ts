@@ -148,7 +148,8 @@ export function idText(value: unknown): string | null {
 export const wholeNumber = /^-?\d+$/;
 
 /**
- * Returns a number for a `marked` record. It is marked if JavaScript would change its source text.
+ * Returns a number for a `marked` record. The number is marked if JavaScript would change its
+ * source text.
  */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;

@@ -28,7 +28,7 @@ export interface JsonListener {
 /** Longer keys are truncated. */
 const MAX_KEY_BYTES = 256;
 
-/** Descriptions, for messages, of the tokens expected outside strings, numbers and literals. */
+/** Tokens expected outside strings, numbers and literals, as described in error messages. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',

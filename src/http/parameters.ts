@@ -179,9 +179,7 @@ export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/**
- * Returns true if clients send this media type by default, so that it says nothing about the body.
- */
+/** Returns true if clients send this media type by default, no matter what the body contains. */
 export function isDefaultType(mediaType: string): boolean {
   return defaultTypes.has(mediaType);
 }

@@ -204,7 +204,7 @@ export class BatchWriter {
   }
 
   /**
-   * Finds the items that the database refuses, by trying halves of the batch in a transaction that
+   * To find the items that the database refuses, writes halves of the batch in a transaction that
    * is rolled back.
    */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {

@@ -251,9 +251,9 @@ interface Refusal {
 }
 
 /**
- * Finds the records that the database refuses, by halving `all`, and adds them to `refused`. If the
- * database refuses records only in combination, the last of these records counts as refused. Every
- * trial is rolled back.
+ * Halves `all` repeatedly to find the records that the database refuses, and adds them to
+ * `refused`. If the database refuses records only in combination, the last of these records counts
+ * as refused. Every trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,

@@ -19,7 +19,7 @@ export interface DefinitionList {
    * false.
    */
   readonly isLocal?: boolean;
-  /** Checks what the schema cannot express. It also checks a list that violates the schema. */
+  /** Checks what the schema cannot express. Also called for a list that violates the schema. */
   check?(list: Place): void;
   /** Reads and writes the stored items. They have the fields of the schema. */
   readonly table: DefinitionsOf<never, Keyed>;

@@ -13,8 +13,8 @@ export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. If the server's positions are lower than those in its data, as after a
- * copy from another server, raises them above those.
+ * Adds missing partitions. If the server's next position is lower than positions in its data, as
+ * after a copy from another server, raises the next position above them.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [

@@ -184,7 +184,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** Reads each piece in a separate turn, so that other readers get turns in between. */
+/** Reads each piece in a separate turn, so that other readers get turns between two pieces. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

@@ -109,8 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // The first statement tells all sessions to end, without waiting for them. The second then has to
-  // wait for only a few of them.
+  // The first statement tells all sessions to end, without waiting for them. The second statement
+  // then has to wait for only a few sessions.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -138,7 +138,7 @@ export const pooling = {
 
 /**
  * Returns true if a pooler assigns sessions to clients for one transaction or one statement. With
- * such a pooler, `listen` does not work, and settings reach other clients. We could also end the
+ * such a pooler, `listen` does not work, settings also affect other clients, and we could end the
  * session of a working process instead of that of a lost worker. The sign of such a pooler is that
  * two open connections share or change sessions.
  */

@@ -251,7 +251,8 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // The database stops even if this phase runs late, because it has already received its signal.
+    // The database stops even if this phase runs late, because the server has already received its
+    // signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

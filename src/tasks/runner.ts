@@ -91,7 +91,7 @@ export function openOwnTasks<C extends TaskContext>(
   let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // Only one attempt at a time, so that each sees the current free places and turns.
+      // Attempts do not overlap, so each of them sees the current free places and turns.
       if (attempt !== null || !places.areFree) return false;
       attempt = take(task, environmentId).finally(() => {
         attempt = null;

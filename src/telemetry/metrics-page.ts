@@ -119,8 +119,8 @@ interface Distributions {
 }
 
 /**
- * Registers histograms. prom-client's own do not accept counts from elsewhere, but its registry
- * needs only the members of a metric that are defined here.
+ * Registers histograms. The histograms of prom-client do not accept existing counts, but its
+ * registry needs only the members of a metric that are defined here.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {

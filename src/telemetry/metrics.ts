@@ -1,6 +1,7 @@
 /*
  * Metrics for Prometheus, health checks and the log. Counters are plain numbers until they are
- * scraped. The gauges of the ledger are read from the database, several seconds apart or more.
+ * scraped. The gauges of the ledger are read from the database, at intervals of several seconds or
+ * more.
  */
 
 import type { Logger } from 'pino';

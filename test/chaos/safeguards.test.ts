@@ -94,8 +94,8 @@ async function wakeLate(
 }
 
 /**
- * Stops a worker between its claim and its transaction, while it reads and parses its chunk. This
- * takes long enough to be hit by the stop.
+ * Stops a worker between its claim and its transaction, while it reads and parses its chunk.
+ * Reading and parsing take long enough for a poll to occur in that time.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

@@ -331,7 +331,8 @@ describe('an embedded Postgres and the process that started it', () => {
         });`,
     });
     const { version } = await next();
-    // The child leads its own process group, as in a terminal. The server must not belong to it.
+    // The child leads its own process group, as in a terminal. The server must not belong to that
+    // group.
     const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
     expect(Number(stdout)).not.toBe(child.pid);
     process.kill(-(child.pid ?? 0), 'SIGINT');

@@ -96,7 +96,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Returns the counts of a load, otherwise `null`. */
+/** Returns the tally of a completed load, or `null` for any other step. */
 async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;

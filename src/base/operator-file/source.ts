@@ -40,7 +40,8 @@ export class FileProblems {
   #count = 0;
 
   /**
-   * Problems in the order of the file. If there were too many, only those that were added first.
+   * Problems in the order of the file. If there were too many problems, only those that were added
+   * first.
    */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);

@@ -34,8 +34,8 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Each side of the `or` repeats the condition of a partial index, so that no file costs a scan of
- * all rows.
+ * Each side of the `or` repeats the condition of a partial index, so PostgreSQL need not scan all
+ * rows.
  * @throws ConflictError if the file was taken after `seenAt`
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {

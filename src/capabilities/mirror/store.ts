@@ -116,8 +116,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * The missing profiles are listed for removal unless `kept` is set, `isOvertaken` is true, or there
- * are more of them than `limit`.
+ * Lists the missing profiles for removal, unless `kept` is set, `isOvertaken` is true, or more
+ * profiles are missing than `limit` allows.
  */
 export async function listMissing(
   db: Database,

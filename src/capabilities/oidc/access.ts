@@ -57,8 +57,8 @@ const personal: ReadonlySet<string> = new Set(
 const MAX_LOGGED = 50;
 
 /**
- * Returns what a log may say of claims that match no grant: the names of the claims, and the claims
- * and values of the grants.
+ * Returns what may be logged about claims that match no grant: the names of the claims, and the
+ * claims of the grants, with their values unless these are personal.
  */
 export function describeMismatch(grants: readonly Grant[], claims: Claims) {
   const wanted = grants.map(({ claim, value }) => (personal.has(claim) ? claim : `${claim}=${value}`));

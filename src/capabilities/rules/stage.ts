@@ -5,7 +5,7 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/** Without `personal`, the stage hides hashes and adds up the findings of all chunks. */
+/** Without `personal`, `(hash)` replaces hashes, and the findings of all chunks are added up. */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();

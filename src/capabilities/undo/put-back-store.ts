@@ -104,7 +104,7 @@ const profileOf = (
 
 /**
  * SQL for the lines whose profile has not changed, with the row's `ctid`. A concurrent change gives
- * the row a new `ctid`, so a statement that uses the old one skips the row.
+ * the row a new `ctid`, so a statement that uses the old `ctid` skips the row.
  */
 const unmoved = (
   entity: Entity,

@@ -41,7 +41,7 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 /**
  * Adds what was removed since the cursor: removed properties as nulls, and removed profiles as
  * rows. An erased profile may have been created again. Its old properties are unknown, so a row for
- * the removal precedes its row.
+ * the removal precedes the row of the new profile.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;

@@ -30,9 +30,9 @@ export interface ServerState {
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call with the key. Returns the refusal if there were too many. `records` is the size
-     * of a batch from a page, which was already counted as one call. Each further hundred records
-     * count as another.
+     * Counts a call with the key. Returns the refusal if there were too many calls. `records` is
+     * the size of a batch from a page, which was already counted as one call. Each further hundred
+     * records count as another call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }

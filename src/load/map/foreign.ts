@@ -82,8 +82,8 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly
 }
 
 /**
- * Returns values of `map` that give the event and its time our names, unless they have them. Names
- * that a shell would have to quote are not examples.
+ * Returns examples for `map` that rename the event's name and time to our names, unless the record
+ * already has those. Omits names that a shell would have to quote.
  */
 function exampleMap(names: readonly string[]): string[] {
   const forms = [

@@ -24,8 +24,8 @@ export class KeyOrder {
   #places = new Float64Array(initialRows);
 
   /**
-   * Returns the rows in order. Returns `null` if they are already in order, or if there are no rows
-   * or too many.
+   * Returns the rows in order. Returns `null` if they are already in order, if there are no rows,
+   * or if there are too many.
    */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;

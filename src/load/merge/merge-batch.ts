@@ -79,8 +79,9 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
 
 /**
  * Drops rows that change nothing. Keeps rows written by another chunk of this load, because they
- * must be marked again. Otherwise, an older record could win. The scalar subquery guarantees an
- * index lookup per row. For a join, a planner without statistics might read the whole table.
+ * must be marked again. Otherwise, an older record could take precedence. The scalar subquery
+ * guarantees an index lookup per row. For a join, a planner without statistics might read the whole
+ * table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`

@@ -7,9 +7,9 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Selects a row if a chunk may have left keys unmarked. That includes a company that one chunk
- * created for a user, before another chunk found the company's own record unchanged and did not
- * count it. With a preset, the same happens to users.
+ * Selects a row if a chunk may have left keys unmarked. For example, one chunk created a company
+ * for a user, then another chunk found the company's own record unchanged and did not count it.
+ * With a preset, the same happens to users.
  */
 const unresolved = sql`
   select 1

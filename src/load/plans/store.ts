@@ -98,8 +98,8 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 }
 
 /**
- * Adds companies to which only users refer. These companies have no properties. Several of them
- * share a chunk number, because rows are read in the order of chunks.
+ * Adds companies to which only users refer. These companies have no properties. Their chunk numbers
+ * follow those of the file, each shared by several companies, because rows are read chunk by chunk.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`

@@ -190,7 +190,7 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // The next `await` handles the rejection, but may come only after the promise has rejected.
+      // Avoids an unhandled rejection if writing fails before the next `await` of this promise.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));

@@ -27,8 +27,8 @@ export interface Health {
 }
 
 /**
- * The queue's deadline is shorter, so that a prober which waits only a second still learns that the
- * other parts work.
+ * The queue's deadline is below one second, so that a prober that waits only a second still learns
+ * that the other parts work.
  */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 

@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;
 const atATime = 12;
-/** Milliseconds for sending requests. A slow machine sends fewer. */
+/** Milliseconds for sending requests. A slow machine sends fewer requests. */
 const budgetMs = 20_000;
 
 let t: TestSystem;

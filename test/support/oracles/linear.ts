@@ -18,7 +18,7 @@ const maxRatio = 3;
  * the machine.
  */
 const attempts = 12;
-/** Minimum processing time in milliseconds. Inputs that need less are enlarged. */
+/** Minimum processing time in milliseconds. Inputs that need less time are enlarged. */
 const leastMs = 2;
 /** Processing time in milliseconds above which an input is not measured again. */
 const hopelessMs = 1_000;

@@ -149,7 +149,7 @@ export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
-  // The API does not find a deleted schedule, but does find the schedule's open runs.
+  // The API does not return a deleted schedule, but still lists the schedule's runs if one is open.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();

@@ -88,7 +88,7 @@ export function Table<T>(props: TableProps<T>): VNode {
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
-  /** The rows, or the state of loading the rows or a page of them. */
+  /** The rows, or the loading state of either all rows or one page of rows. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
   /**
    * Heading. A list without a heading is the screen's main list, and stores its selected row in the
