@@ -80,8 +80,8 @@ const onCore = ['test/acceptance/{core,delete,endings,start}.test.ts'];
 
 /**
  * `npm test` runs in mode "short": tests that take minutes and need only the embedded PostgreSQL.
- * `.ci/run` runs in mode "ci", which proves each promise once. `npm run test:core` runs in mode "core": all
- * tests without capabilities. `npm run test:all` runs everything.
+ * `.ci/run` runs in mode "ci", which proves each promise once. `npm run test:core` runs in mode
+ * "core": all tests without capabilities. `npm run test:all` runs everything.
  */
 export default defineConfig(({ mode }) => {
   const isShort = mode === 'short';
