@@ -53,7 +53,7 @@ const add = defineCommand({
   examples: [
     'SECRET=$(sluice notifications add --url https://example.com/hooks)',
     'sluice notifications add --email ops@example.com --on failed --type load',
-    'sluice notifications add --url https://hooks.slack.com/… --format slack --name ops',
+    'sluice notifications add --url https://hooks.slack.com/… --format slack',
   ],
   run: async (invocation) => {
     const { flags, terminal, json } = invocation;
