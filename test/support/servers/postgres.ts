@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -10,7 +11,6 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-let count = 0;
 let administration: Promise<pg.Client> | undefined;
 
 /**
@@ -45,7 +45,8 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 
 async function createFrom(source: string): Promise<TestDatabase> {
   const serverUrl = inject('postgresUrl');
-  const name = `test_${process.pid}_${++count}`;
+  // A counter would begin again when a test resets the modules of this process.
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
   // The strategy `wal_log` takes three times as long, because it writes the whole template to the
   // WAL.
   await administer(`create database ${name} template ${source} strategy file_copy`);
