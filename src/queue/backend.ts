@@ -155,6 +155,10 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
+    // Otherwise, every BullMQ object of the process would report each idle connection that is lost.
+    // The pool replaces such connections, and a query that fails reports the loss.
+    this.pool.removeAllListeners('error');
+    this.pool.on('error', () => undefined);
   }
 
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {

@@ -41,10 +41,12 @@ export interface QueueNotifier extends TaskQueue {
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const names = [queueName, exportQueueName];
   const queues = new Map<string, Queue>();
+  let isClosed = false;
   // Opened at the first use, because most processes never notify a worker.
   const open = (name: string): Queue => {
     const opened = queues.get(name);
     if (opened !== undefined) return opened;
+    if (isClosed) throw new TransientError('the queue is closed');
     const queue = backend.createQueue(name, {
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
     });
@@ -83,6 +85,7 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
         }),
       ),
     async close() {
+      isClosed = true;
       for (const queue of queues.values()) await queue.close();
     },
   };
