@@ -7,7 +7,7 @@ export interface DemoFlags {
   readonly events: number;
 }
 
-/** What every step of the demo needs. */
+/** The parts that every step of the demo uses. */
 export interface DemoStage {
   readonly cli: Cli;
   readonly service: Service;

@@ -16,7 +16,7 @@ export const repeating: readonly string[] = [
 
 /** Slow test files with a proof that no other file has. `npm test` also skips them. */
 export const long: readonly string[] = [
-  'test/acceptance/!(delete|env-example|start).test.ts',
+  'test/acceptance/!(delete|env-example).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',
   'test/capabilities/all-or-nothing/http.test.ts',
   'test/capabilities/audit/acts.test.ts',
@@ -27,7 +27,7 @@ export const long: readonly string[] = [
   'test/capabilities/products/presets.test.ts',
   'test/capabilities/schedules/schedules-confined.test.ts',
   'test/capabilities/together/{fuzz,guard}.test.ts',
-  'test/contract/http/{hostile-callers,metrics}.test.ts',
+  'test/contract/http/{health,hostile-callers,metrics}.test.ts',
   'test/integration/{change-log,cli-jobs,fair-shares,migrations,proxies,replication,retention}.test.ts',
   'test/integration/{embedded-postgres,silent-connections,status-checks,timeouts,windows}.test.ts',
   'test/integration/load-{back,dialects,events-property}.test.ts',

@@ -25,7 +25,7 @@ const deliveryFields = {
   job_id: orNull(uuid('The job that ended. Null if the event concerns no job.')),
   subscription_id: orNull(uuid('The subscription. Null if the job itself named the address.')),
   channel: choice(channels, 'How the notification is sent.'),
-  target: text('The receiver. Of a webhook, only the scheme and host are shown.', 'https://example.com/***'),
+  target: text('An e-mail address, or the scheme and host of a webhook.', 'https://example.com/***'),
   state: choice(
     deliveryStates,
     'State: pending → delivered, or dead once it is given up. A replay makes it pending again.',
