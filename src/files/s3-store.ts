@@ -10,18 +10,14 @@ import {
   createRef,
   type FileRef,
   type FileStore,
-  type FileWriter,
   isRef,
-  MissingFileError,
   streamOf,
 } from './file-store.ts';
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
+import { S3Writer } from './s3-writer.ts';
 
-/**
- * Minimum size of a part, number of parts uploaded at a time, and maximum number of parts per file.
- */
+/** Minimum size of a part, and maximum number of parts per file. */
 const S3_PART_BYTES = 8 * MiB;
-const S3_PARTS_IN_FLIGHT = 2;
 const MAX_S3_PARTS = 10_000;
 const S3_REMOVALS_AT_A_TIME = 8;
 /** Age at which an unfinished upload counts as abandoned. */
@@ -181,176 +177,4 @@ function brokenOff(cause: unknown): Error {
   return new TransientError(`S3 storage, reading a file: the answer broke off again and again: ${reason}`, {
     cause,
   });
-}
-
-interface NewObject {
-  readonly ref: FileRef;
-  readonly key: string;
-  readonly partBytes: number;
-}
-
-/**
- * Uploads a file in parts from reused buffers, S3_PARTS_IN_FLIGHT at a time. Uploads a small file
- * in a single request. The file is invisible until `commit`.
- */
-class S3Writer implements FileWriter {
-  readonly ref: FileRef;
-  readonly #bucket: S3Bucket;
-  readonly #file: NewObject;
-  readonly #stop = new AbortController();
-  readonly #free: PartBuffer[] = [];
-  readonly #inFlight = new Set<Promise<void>>();
-  /** Tags of the uploaded parts. Index 0 is the tag of the first part. */
-  readonly #tags: string[] = [];
-  #filling: PartBuffer;
-  #upload: Promise<string> | null = null;
-  #parts = 0;
-  #bytes = 0;
-  #error: unknown = null;
-  /**
-   * True once the request that makes the file visible has been sent, even if that request failed.
-   */
-  #isPublished = false;
-  #state: 'open' | 'committed' | 'discarded' = 'open';
-
-  constructor(bucket: S3Bucket, file: NewObject) {
-    this.ref = file.ref;
-    this.#bucket = bucket;
-    this.#file = file;
-    this.#filling = new PartBuffer(file.partBytes);
-  }
-
-  async write(bytes: Uint8Array): Promise<void> {
-    this.#check();
-    this.#bytes += bytes.length;
-    let rest = bytes;
-    while (rest.length > 0) {
-      rest = this.#filling.add(rest);
-      if (this.#filling.isFull) await this.#sendPart();
-    }
-  }
-
-  async commit(): Promise<FileRef> {
-    this.#check();
-    if (this.#parts === 0) await this.#putWhole();
-    else await this.#complete();
-    this.#state = 'committed';
-    return this.#file.ref;
-  }
-
-  async discard(): Promise<void> {
-    if (this.#state !== 'open') return;
-    this.#state = 'discarded';
-    this.#stop.abort();
-    await Promise.all(this.#inFlight);
-    const { key } = this.#file;
-    const uploadId = await this.#upload?.catch(() => null);
-    if (typeof uploadId === 'string') await this.#bucket.abortUpload(key, uploadId);
-    if (this.#isPublished) await this.#bucket.remove(key);
-  }
-
-  async #putWhole(): Promise<void> {
-    this.#isPublished = true;
-    await this.#bucket.put(this.#file.key, this.#filling.bytes);
-  }
-
-  async #complete(): Promise<void> {
-    if (this.#filling.length > 0) await this.#sendPart();
-    await Promise.all(this.#inFlight);
-    this.#check();
-    const { key } = this.#file;
-    const uploadId = await this.#beginUpload();
-    this.#isPublished = true;
-    try {
-      await this.#bucket.completeUpload(key, uploadId, this.#tags);
-    } catch (error) {
-      // If the upload no longer exists but the file does, an earlier attempt completed the upload
-      // and its response was lost.
-      if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
-    }
-  }
-
-  /** Resolves once the part is being sent. If sending fails, the next call throws the error. */
-  async #sendPart(): Promise<void> {
-    while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
-    this.#check();
-    const part = this.#filling;
-    this.#filling = this.#free.pop() ?? new PartBuffer(this.#file.partBytes);
-    const sending = this.#send(this.#parts++, part)
-      .catch((error: unknown) => {
-        this.#error ??= error;
-      })
-      .finally(() => {
-        part.clear();
-        this.#free.push(part);
-        this.#inFlight.delete(sending);
-      });
-    this.#inFlight.add(sending);
-  }
-
-  async #send(index: number, part: PartBuffer): Promise<void> {
-    const uploadId = await this.#beginUpload();
-    const { key } = this.#file;
-    this.#tags[index] = await this.#bucket.putPart(key, uploadId, index + 1, part.bytes, this.#stop.signal);
-  }
-
-  #beginUpload(): Promise<string> {
-    this.#upload ??= this.#bucket.beginUpload(this.#file.key);
-    return this.#upload;
-  }
-
-  #check(): void {
-    if (this.#state !== 'open') throw new Error(`the file is already ${this.#state}`);
-    if (this.#error !== null) throw this.#error;
-  }
-}
-
-const firstBytes = 64 * 1024;
-
-/**
- * Collects the bytes of one part. The buffer starts small and doubles when full, because most files
- * are small.
- */
-class PartBuffer {
-  #buffer = Buffer.allocUnsafeSlow(0);
-  #length = 0;
-  readonly #limit: number;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get length(): number {
-    return this.#length;
-  }
-
-  get isFull(): boolean {
-    return this.#length === this.#limit;
-  }
-
-  /** Valid until the next `clear`. */
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  /** Copies as many bytes as fit. Returns the remaining bytes. */
-  add(bytes: Uint8Array): Uint8Array {
-    const count = Math.min(bytes.length, this.#limit - this.#length);
-    this.#makeRoom(this.#length + count);
-    this.#buffer.set(bytes.subarray(0, count), this.#length);
-    this.#length += count;
-    return bytes.subarray(count);
-  }
-
-  clear(): void {
-    this.#length = 0;
-  }
-
-  #makeRoom(needed: number): void {
-    if (needed <= this.#buffer.length) return;
-    const size = Math.min(this.#limit, Math.max(firstBytes, this.#buffer.length * 2, needed));
-    const larger = Buffer.allocUnsafeSlow(size);
-    this.bytes.copy(larger);
-    this.#buffer = larger;
-  }
 }

@@ -26,7 +26,8 @@ import {
   updateWhere,
 } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
-import { insertTask, NOTIFIED_TASKS } from '../tasks/store.ts';
+import { insertTask } from '../tasks/store.ts';
+import { NOTIFIED_TASKS } from '../tasks/unnotified-store.ts';
 import { isOrdered } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { forgetRepeats } from './merge/repeats.ts';

@@ -3,15 +3,9 @@ import { type Poller, startPoller } from '../base/timers.ts';
 import { capitalise } from '../base/wording.ts';
 import { taskFields } from '../domain/task.ts';
 import type { StopSignals } from './run-task.ts';
-import {
-  findSuspect,
-  hasActiveTasks,
-  type LostTask,
-  rescueTasks,
-  type Suspect,
-  takeUnnotifiedTasks,
-} from './store.ts';
+import { findSuspect, hasActiveTasks, type LostTask, rescueTasks, type Suspect } from './store.ts';
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
+import { takeUnnotifiedTasks } from './unnotified-store.ts';
 import { endLostSessions } from './worker-store.ts';
 
 /** Time after which a notice is repeated if no worker has reacted to it. */

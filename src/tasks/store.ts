@@ -17,7 +17,7 @@ import {
   prepared,
   rowsOf,
 } from '../postgres/database.ts';
-import { isLapsed, isNotifiedLongAgo, leaseFor } from './worker-store.ts';
+import { isLapsed, leaseFor } from './worker-store.ts';
 
 /** Number of lost workers after which a task runs alone (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
@@ -27,7 +27,7 @@ const MAX_WORKER_NAME_CHARS = 100;
  * Condition that no worker owns the task and its pause is over. A wait that begins in the future,
  * because the clock was set back, also counts as over.
  */
-const isDue = sql<boolean>`(
+export const isDue = sql<boolean>`(
   t.lease_until is null
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
 )`;
@@ -126,7 +126,7 @@ export function findNextTasks(
  * Returns a recursive query called `name`. It finds the first task of each kind and environment,
  * step by step through the index.
  */
-function firstOfEach(
+export function firstOfEach(
   name: string,
   kinds: readonly TaskKindName[],
   condition: RawBuilder<unknown>,
@@ -281,60 +281,6 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
     set ${waiting(0)}, losses = losses + 1
     where kind = any (${[...kinds]}::text[]) and ${isLapsed}
     returning ${taskColumns}, t.losses`;
-}
-
-export interface UnnotifiedTask extends DueTask {
-  /**
-   * True if the notice is repeated because no task of this kind and environment is running. The
-   * worker that received the first notice may be dead.
-   */
-  readonly again: boolean;
-}
-
-/**
- * Maximum number of notified tasks per kind and environment. More tasks are notified when these
- * end.
- */
-export const NOTIFIED_TASKS = 1_000;
-/** Number of tasks to notify again if no task of the same kind and environment is running. */
-const repeatedTasks = 8;
-
-/** Marks due tasks that have not been notified for `olderThanMs` as notified, and returns them. */
-export async function takeUnnotifiedTasks(
-  db: Database,
-  kinds: readonly TaskKindName[],
-  olderThanMs: number,
-): Promise<UnnotifiedTask[]> {
-  const { rows } = await sql<UnnotifiedTask>`
-    with recursive groups as (${firstOfEach('groups', kinds, sql`t.lease_until is null`)}),
-    unnotified as (
-      select head.task_id, stands_still and is_notified as again
-      from groups g
-      cross join lateral (
-        select not exists (
-          select 1
-          from tasks t
-          where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is not null
-        ) as stands_still
-      ) state
-      cross join lateral (
-        select t.task_id, t.notified_at is not null as is_notified, ${isDue} and ${isNotifiedLongAgo(olderThanMs, 't.notified_at')} as is_meant
-        from tasks t
-        where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is null
-        order by t.task_id
-        limit case when stands_still then ${sql.lit(repeatedTasks)} else ${sql.lit(NOTIFIED_TASKS)} end
-      ) head
-      where is_meant
-    ),
-    free as (
-      select t.task_id from tasks t join unnotified using (task_id) for update of t skip locked
-    )
-    update tasks t
-    set notified_at = now()
-    from unnotified u
-    where u.task_id = t.task_id and t.task_id in (select task_id from free) and t.lease_until is null
-    returning t.task_id as "taskId", t.kind, t.attempt, u.again`.execute(prepared(db));
-  return rows.sort((a, b) => a.taskId - b.taskId);
 }
 
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;

@@ -9,7 +9,8 @@ import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
-import { insertRunItem, type RunWork } from './run-store.ts';
+import { insertRunItem } from './run-item-store.ts';
+import type { RunWork } from './run-store.ts';
 import type { Variables } from './source.ts';
 
 export interface ScheduleContext extends LoadContext, ExportContext {

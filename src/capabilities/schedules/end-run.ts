@@ -11,16 +11,8 @@ import { deleteTasks } from '../../tasks/store.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { renderScheduleRun } from './render-run.ts';
-import {
-  endRun,
-  type RunEnd,
-  type RunItem,
-  readRunItems,
-  readRuns,
-  readRunsToEnd,
-  resumeRun,
-  type ScheduleRun,
-} from './run-store.ts';
+import { type RunItem, readRunItems } from './run-item-store.ts';
+import { endRun, type RunEnd, readRuns, readRunsToEnd, resumeRun, type ScheduleRun } from './run-store.ts';
 import { moveCursor, remember } from './schedule-store.ts';
 import { notifiedEnds, type RunDefinition } from './schema.ts';
 

@@ -6,7 +6,8 @@ import { type Load, readLoads } from '../../load/read-store.ts';
 import type { Database } from '../../postgres/database.ts';
 import { type JobHistory, showOptions } from '../../tasks/job-store.ts';
 import { MAX_TOLD_ITEMS } from './api.ts';
-import { countRejectsOfRuns, type RunItem, readItemsOfRuns, type ScheduleRun } from './run-store.ts';
+import { countRejectsOfRuns, type RunItem, readItemsOfRuns } from './run-item-store.ts';
+import type { ScheduleRun } from './run-store.ts';
 import { type RunDefinition, sourceKinds } from './schema.ts';
 
 /** Number of runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */

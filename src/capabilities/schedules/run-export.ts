@@ -11,7 +11,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import { act, actingAs } from '../../postgres/acts.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { resolveRange } from './due-times.ts';
-import { insertRunItem, readRunItems } from './run-store.ts';
+import { insertRunItem, readRunItems } from './run-item-store.ts';
 import { readCursor, setDeliveredTo, setRange } from './schedule-store.ts';
 import { type ExportDefinition, requestOf } from './schema.ts';
 import { isBelow, SourceFailure } from './source.ts';

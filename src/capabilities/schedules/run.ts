@@ -19,7 +19,8 @@ import {
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
 import { runExportRun } from './run-export.ts';
-import { beginRun, dropRefusedItems, insertRunItem, markWaiting, readRunItems } from './run-store.ts';
+import { dropRefusedItems, insertRunItem, readRunItems } from './run-item-store.ts';
+import { beginRun, markWaiting } from './run-store.ts';
 import { readMemory } from './schedule-store.ts';
 import {
   type LoadDefinition,

@@ -5,7 +5,8 @@
  */
 import type { Capability } from '../../capability.ts';
 import { addressesFor } from '../../domain/job.ts';
-import { deleteRuns, readNotifyOfJob } from './run-store.ts';
+import { readNotifyOfJob } from './run-item-store.ts';
+import { deleteRuns } from './run-store.ts';
 
 export const schedules: Capability = {
   name: 'schedules',

@@ -5,7 +5,7 @@ import { parse } from 'pg-connection-string';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { Interrupted } from '../../../src/base/errors.ts';
 import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
-import { readRunItems } from '../../../src/capabilities/schedules/run-store.ts';
+import { readRunItems } from '../../../src/capabilities/schedules/run-item-store.ts';
 import { readProfiles } from '../../support/files/load-file.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';

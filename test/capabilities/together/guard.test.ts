@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
-import { readRunItems } from '../../../src/capabilities/schedules/run-store.ts';
+import { readRunItems } from '../../../src/capabilities/schedules/run-item-store.ts';
 import type { ScheduleDefinition } from '../../../src/capabilities/schedules/schema.ts';
 import { findNeeds } from '../../../src/jobs/jobs.ts';
 import { cancelLoad } from '../../../src/load/end.ts';

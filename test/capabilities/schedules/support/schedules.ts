@@ -7,13 +7,8 @@ import {
 } from '../../../../src/capabilities/schedules/context.ts';
 import { endWaitingRuns } from '../../../../src/capabilities/schedules/end-run.ts';
 import { readSchedules } from '../../../../src/capabilities/schedules/keep.ts';
-import {
-  queueRuns,
-  type RunItem,
-  readRunItems,
-  readRuns,
-  type ScheduleRun,
-} from '../../../../src/capabilities/schedules/run-store.ts';
+import { type RunItem, readRunItems } from '../../../../src/capabilities/schedules/run-item-store.ts';
+import { queueRuns, readRuns, type ScheduleRun } from '../../../../src/capabilities/schedules/run-store.ts';
 import { listSchedules, saveSchedule } from '../../../../src/capabilities/schedules/schedule-store.ts';
 import { oneSchedule, type ScheduleDefinition } from '../../../../src/capabilities/schedules/schema.ts';
 import { askForRun, makeDueRuns } from '../../../../src/capabilities/schedules/start.ts';
