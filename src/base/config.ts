@@ -1,4 +1,7 @@
-/** Reads the configuration once, from the environment and flags. Callers pass the result on. */
+/**
+ * Reads the configuration from the environment and the command-line flags. A process calls
+ * `readConfig` once and passes the result to the code that needs it.
+ */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
@@ -67,7 +70,8 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // Continues with a valid value, so that later checks that involve several settings also run.
+    // Uses the default in place of the invalid value, because `derive` needs a valid value for
+    // every setting. `derive` can then report further problems.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -114,8 +118,8 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * Number of database connections that a worker needs besides those for chunks: for leases and
- * capabilities.
+ * A worker uses one connection per chunk that it loads at the same time. This is the number of
+ * additional connections, for leases and capabilities.
  */
 const besideChunks = 4;
 

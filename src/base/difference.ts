@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pathText } from './operator-file/schema.ts';
 
-/** A value is `undefined` if the field is missing on that side. */
+/** `before` or `after` is `undefined` if that object does not have the field. */
 export interface FieldChange {
   /** Path of the field, such as `load.http.url`. */
   readonly field: string;
@@ -10,7 +10,8 @@ export interface FieldChange {
 }
 
 /**
- * Returns the fields in which two objects differ once stored as JSON. Compares lists as a whole.
+ * Returns the fields in which two objects differ. `before` is an object read from JSON, so `after`
+ * is converted to JSON and back before the comparison. Lists are compared as a whole.
  */
 export function listFieldChanges(before: object, after: object): FieldChange[] {
   return compare(before, JSON.parse(JSON.stringify(after)), []);
@@ -29,7 +30,7 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Ignores inherited members, because users supply the names. */
+/** Users choose the names, so a name such as `constructor` must not match an inherited member. */
 function memberOf(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value;
 }

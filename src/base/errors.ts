@@ -55,7 +55,10 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
-  /** Parts of the message. Missing if the message does not mention any options. */
+  /**
+   * The message as text and option names, so that `messageIn` can rename the options. Missing if
+   * the message does not mention any options.
+   */
   readonly parts?: readonly Part[];
 }
 
@@ -63,7 +66,7 @@ export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
 
-/** The caller must change the request. Contains all problems of the request. */
+/** Thrown for a request that the caller must change. Contains all problems of the request. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
@@ -89,7 +92,7 @@ function keepable({ code, message, details, parts }: StatedProblem): Problem {
   return typeof sentence === 'string' ? problem : { ...problem, parts: sentence };
 }
 
-/** Returns the message of a problem. Options have the names that `naming` gives them. */
+/** Returns the message of a problem, with the option names that `naming` specifies. */
 export function messageIn({ message, parts }: Problem, naming: Naming): string {
   return parts === undefined ? message : keepableText(write(parts, naming));
 }
@@ -129,7 +132,10 @@ export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** The work has failed permanently, although nothing is broken. A retry would not help. */
+/**
+ * Thrown if the work cannot succeed, however often it is retried, and no part of sluice is at
+ * fault.
+ */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -146,8 +152,8 @@ export class Fault extends Error {
 }
 
 /**
- * A file contradicts its format, or uses an unsupported part of the format. The message completes a
- * sentence.
+ * Thrown if a file violates its format, or uses a part of the format that sluice does not support.
+ * Callers put an introduction such as `The workbook is damaged:` before the message.
  */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';

@@ -1,7 +1,7 @@
 // Finds, defuses and restores cells that a spreadsheet would run as formulas. Exports build their
 // SQL from the same definitions (`src/export/write/csv.ts`). A formula begins with = + - @ or one
-// of their full-width forms. A tab or line break may precede that character, because some programs
-// ignore it. A signed number is not a formula.
+// of their full-width forms. Before that character, a formula may also have a tab or line break,
+// because some programs ignore leading tabs and line breaks. A signed number is not a formula.
 // Defusing adds an apostrophe, even to a cell that already looks defused. Therefore, removing one
 // apostrophe from every cell that looks defused restores the original cells.
 

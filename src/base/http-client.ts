@@ -10,7 +10,7 @@ import ipaddr from 'ipaddr.js';
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * Request of the only HTTP client for servers that a user or operator names. The client opens one
+ * Every request to a server that a user or operator names is sent by `sendRequest`. It opens one
  * connection per request, without a proxy, and only to allowed addresses (`guardedLookup`). It does
  * not follow redirects or decompress bodies. The caller limits the size and duration of the body.
  */
@@ -40,8 +40,8 @@ export interface HttpAnswer {
  */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Loaded lazily, because most commands do not need HTTP. Once bundled, this CommonJS package has
-  // only a default export.
+  // Loaded on the first request, because most commands do not need HTTP. undici is a CommonJS
+  // package: in the bundle, it has only a default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -50,7 +50,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // No limit, because the caller limits the time for the body.
+    // undici sets no time limit for the body, because the caller of `sendRequest` does.
     bodyTimeout: 0,
   });
   try {

@@ -1,4 +1,4 @@
-/** A moment with microseconds, which a Date cannot express. */
+/** A moment in microseconds. A Date has only milliseconds. */
 export interface Instant {
   /** ISO 8601 with microseconds: `2026-11-20T12:34:56.123456Z`. */
   readonly text: string;
@@ -72,7 +72,7 @@ export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSeco
 function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
   const number = Number(value);
   if (Number.isSafeInteger(number)) {
-    // For numbers near 2^53, dividing and rounding down would give wrong results.
+    // `Math.floor(number / by)` would be wrong near 2^53, because the quotient is rounded.
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
@@ -114,7 +114,10 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** End of a range. `start` and `after` differ only if the end is a whole day. */
+/**
+ * End of a range, from a text that is either an instant or a whole day. `start` is the instant, or
+ * the beginning of the day. `after` is the same instant, or the beginning of the next day.
+ */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -147,8 +150,8 @@ function nextDay(ms: number): string {
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
 /**
- * Smaller numbers are seconds. This number and larger ones are milliseconds. As seconds, this
- * number is a time in 5138. As milliseconds, it is a time in 1973.
+ * A smaller number is read as seconds since 1970. This number and larger ones are read as
+ * milliseconds. The limit corresponds to the year 5138 in seconds and to 1973 in milliseconds.
  */
 const firstMilliseconds = 1e11;
 

@@ -22,8 +22,8 @@ export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Maximum depth of nested objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
- * Maximum depth that is checked before parsing. It allows for the `company` and `metadata` objects
- * that may surround a value.
+ * A body or record that is nested deeper is refused before it is parsed. The limit is higher than
+ * MAX_DEPTH, because `company` or `metadata` objects may surround a value.
  */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 export const MAX_COLUMNS = 10_000;
@@ -48,12 +48,15 @@ export const SCAN_BYTES = 32 * KiB;
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** Interval at which a process touches a file that it uses. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
-/** Maximum number of attempts for an S3 request, and for resuming a read that makes no progress. */
+/**
+ * Maximum number of attempts for an S3 request. Also the maximum number of attempts to resume an
+ * interrupted download, counted from the last byte received.
+ */
 export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
-/** Slower uploads are ended. A modem is five times as fast. */
+/** An upload that is slower than this is ended. A 56k modem is about five times as fast. */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
@@ -89,7 +92,8 @@ export const MAX_BATCH_BYTES = 10 * MiB;
  */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 /**
- * Time after which a single record or a key look-up is refused if the database does not respond.
+ * If the database does not respond within this time, single records and look-ups of keys are
+ * refused.
  */
 export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_EVENT_NAME_BYTES = 256;
@@ -118,7 +122,7 @@ export const MAX_DELETION_BYTES = 8 * MiB;
  */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** Number of steps shown for a period. Twice as many steps are stored. */
+/** The overview divides each period into this number of steps. */
 export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_FAILURES = 5;

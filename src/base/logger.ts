@@ -48,7 +48,7 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** Messages that `sluice start` prints itself. On a terminal, they are not shown a second time. */
+/** `sluice start` prints these messages itself, so the log does not repeat them on a terminal. */
 const printedMessages = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
@@ -136,8 +136,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Builds the line without the logger, because lines from the logger are still waiting to be
- * written.
+ * Formats a line like the logger's. The logger cannot write it, because it would append the line
+ * after the lines that are still waiting.
  */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
@@ -173,7 +173,7 @@ export class LogSink {
   /** True if only a part of the last line was written. */
   #isTorn = false;
 
-  /** `describe` returns the line that reports dropped lines. */
+  /** `describe` is given the number of dropped lines and returns the line that reports them. */
   constructor(descriptor: number, describe: (dropped: number) => string) {
     this.#descriptor = descriptor;
     this.#describe = describe;
@@ -259,6 +259,8 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
-  /** Number of dropped lines that the preface reports. */
+  /**
+   * A batch begins with a line that reports dropped lines, if there were any. This is their number.
+   */
   readonly notified: number;
 }

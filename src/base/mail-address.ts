@@ -14,7 +14,7 @@ export function isMailAddress(text: string): boolean {
   const name = text.slice(0, at);
   const domain = text.slice(at + 1);
   if (at < 1 || name.length > 64 || domain.length > 253 || text.length > 254) return false;
-  // Some programs would decode an encoded word such as `=?utf-8?q?…?=`.
+  // Some mail programs would decode an encoded word such as `=?utf-8?q?…?=` to another address.
   if (name.includes('=?')) return false;
   const labels = domain.split('.');
   if (labels.length < 2 && domain !== 'localhost') return false;

@@ -1,6 +1,7 @@
 /**
- * Placeholders `${env:NAME}` in texts of operators' files, so that no file contains a secret. The
- * prefix of their names keeps other variables, such as DATABASE_URL, from being sent to a server.
+ * Texts in operators' files can contain placeholders `${env:NAME}`, so that no file contains a
+ * secret. Only variables whose names begin with `prefix` can be used. Other variables, such as
+ * DATABASE_URL, therefore cannot be sent to a server.
  */
 export class Placeholders {
   readonly #prefix: string;
@@ -26,7 +27,10 @@ export class Placeholders {
     return this.namesIn(text).length > 0 && this.fillInAnything(text) === 'x';
   }
 
-  /** Returns true if the host of a URL, which messages contain, has a placeholder. */
+  /**
+   * Returns true if the host of the URL contains a placeholder. Messages show the host of a URL, so
+   * the host must not contain a secret.
+   */
   isInHost(url: string): boolean {
     return /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   }

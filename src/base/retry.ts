@@ -39,7 +39,7 @@ function msOf(pause: Pause, failures: number): number {
 export interface RetryPolicy {
   /** Number of attempts, including the first. */
   readonly tries?: number;
-  /** Milliseconds after the first failure in which further attempts may begin. */
+  /** No further attempt begins after this number of milliseconds since the first failure. */
   readonly forMs?: number;
   /** Default: no pause. */
   readonly pauseMs?: Pause;

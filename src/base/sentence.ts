@@ -1,13 +1,13 @@
 import { capitalise } from './wording.ts';
 
-// Sentences that mention options consist of parts, because each interface has its own names for
-// options.
+// A sentence that mentions options is stored in parts, because option names differ between
+// interfaces: `write` renders an option as a parameter, a flag or a form field.
 
 export interface NamedOption {
   readonly option: string;
-  /** Empty if the sentence is about the option and not about a particular value. */
+  /** Empty if the sentence mentions the option without a value. */
   readonly value: string;
-  /** True if the sentence advises the reader to use the option: it contains `with name=value`. */
+  /** True if the sentence recommends the option, in the form `with name=value`. */
   readonly isMeans: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Naming {
   readonly means: string;
 }
 
-/** Uses the names of HTTP parameters, as do logs and the database. */
+/** Names options as HTTP parameters. Logs and the database use these names, too. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, means: 'with' };
 
 export function named(option: string, value = ''): NamedOption {
@@ -33,7 +33,7 @@ export function using(option: string, value: string): NamedOption {
   return { option, value, isMeans: true };
 }
 
-/** Template tag for sentences whose inserted values may be options, sentences or numbers. */
+/** Template tag that builds a sentence from text and options, other sentences, or numbers. */
 export function say(
   texts: TemplateStringsArray,
   ...values: readonly (NamedOption | Sentence | number)[]
@@ -53,7 +53,7 @@ export function write(sentence: Sentence, { name, means }: Naming = parameters):
   return texts.join('');
 }
 
-/** Capitalises a sentence that begins with text. */
+/** Capitalises the first word of a sentence, unless it is an option name. */
 export function capitaliseSentence(sentence: Sentence): Sentence {
   if (typeof sentence === 'string') return capitalise(sentence);
   return sentence.map((part, index) => (index === 0 && typeof part === 'string' ? capitalise(part) : part));

@@ -1,6 +1,6 @@
 /**
- * Kinds of settings. A kind defines how text becomes a value, and the schema of that value. Only
- * the table of settings uses them.
+ * Kinds of settings for the table in `settings.ts`. A kind defines how the text of a setting
+ * becomes a value, and the schema of that value.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -51,7 +51,10 @@ export function folders(meaning: string) {
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
-/** A list of items such as `environment:VARIABLE`. All variables have the prefix. */
+/**
+ * Setting with a list of items such as `environment:VARIABLE`. The name of each variable must begin
+ * with `prefix`.
+ */
 export function grants(prefix: string, meaning: string) {
   const problem = rule(`must be items such as default:${prefix}TOKEN, with commas between`);
   const item = Type.String({ pattern: `^[a-z0-9][a-z0-9_-]{0,62}:${prefix}[A-Z0-9_]{1,100}$`, problem });
@@ -142,8 +145,8 @@ export function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces SSL modes that the driver treats as `verify-full`. Otherwise, the driver would warn at
- * every start that a later version will treat those modes as weaker.
+ * Replaces SSL modes that the driver treats as `verify-full` by that mode. If the URL contained
+ * another mode, the driver would print a warning at every start.
  */
 export function postgresUrl(meaning: string) {
   const parse = (text: string) =>

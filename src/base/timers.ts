@@ -98,9 +98,10 @@ export interface Phase {
 const leastMs = 250;
 
 /**
- * Runs the phases in order: first the intake of work, last the services that other phases need.
- * Logs and abandons a phase that is late or fails, so the shutdown ends within `totalMs`, plus
- * `leastMs` per remaining phase. Returns true if all phases succeeded in time.
+ * Runs the phases in order. The first phases stop the intake of work, and the last ones stop
+ * services that other phases need. If a phase fails or is late, logs this and continues with the
+ * next phase. The shutdown therefore takes at most `totalMs`, plus `leastMs` for each remaining
+ * phase. Returns true if all phases succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

@@ -12,7 +12,8 @@ let count = 0;
  * counter within the millisecond, and random bits.
  */
 export function uuidv7(): string {
-  // Requests random bytes in blocks, because a request for each id would take most of the time.
+  // Generates random bytes for many ids at once, because a system call per id would take longer
+  // than all other steps together.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

@@ -13,14 +13,14 @@ import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './limits.ts';
 export interface Wording {
   readonly message: string;
   readonly code?: ErrorCode;
-  /** Default: the place of the value, such as `users[3].user_id`. */
+  /** Default: the path of the value, such as `users[3].user_id`. */
   readonly details?: string;
 }
 
 export interface Refusal {
   /**
-   * Wording of the refusal, which may depend on the failed keyword. Default: that of the enclosing
-   * schema.
+   * Text of the refusal, which may depend on the failed keyword. Default: the text that the
+   * enclosing schema specifies.
    */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
   /** Reports all errors inside the value as a single problem, worded by `says`. */
@@ -79,8 +79,8 @@ const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
   const errors = listErrors(compiled, value, maxErrors);
   if (errors.length < maxErrors) return errors;
-  // The limit may have cut off the errors of a union. Errors of such an incomplete union are
-  // dropped.
+  // If the last error is inside a union, the limit may have cut off further errors of that union.
+  // Therefore, all errors of that union are dropped.
   const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
   return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
 }
@@ -129,9 +129,9 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * Reduces the errors of a value that fits no variant of a union. Keeps only the errors of the
- * variants whose type matches the value. If no type matches, keeps only the error of the union
- * itself, which comes last.
+ * Reduces the errors of a value that does not match any variant of a union. If the value has the
+ * type of some variants, keeps only the errors of these variants. Otherwise, keeps only the error
+ * of the union itself, which is the last one.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const selection: SchemaError[] = [];
@@ -170,7 +170,8 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): PlacedPro
       return { place: `${instancePath}/${name}`, problem };
     });
   }
-  // Omitted, because each unexpected member also has its own error.
+  // `additionalProperties` reports the object. Each unexpected member also has an error of its own,
+  // which is reported instead.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };

@@ -18,7 +18,10 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** After this many milliseconds of work in turns, other work gets the same time. */
+/**
+ * After turns have used this number of milliseconds, the event loop gets an equal time without
+ * turns.
+ */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -28,9 +31,9 @@ let endedAt = 0;
 let busyMs = 0;
 
 /**
- * Resolves when the caller may work without interruption for well under a millisecond. Turns are
- * granted in the order of the calls. Turns use half of the event loop's time, so requests are still
- * served.
+ * Resolves when it is the caller's turn to do work that takes well under a millisecond. Turns are
+ * granted in the order of the calls. They use at most half of the event loop's time, so the process
+ * can still serve requests.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -45,7 +48,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The turn ends at the next tick, after all promises of the caller's work have been handled.
+  // The turn ends at the next tick. By then, the promise callbacks of the caller's work have run.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 

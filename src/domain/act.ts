@@ -4,7 +4,7 @@ export const actorKinds = [...originKinds, 'link', 'service', 'anonymous'] as co
 
 export interface Actor {
   readonly kind: (typeof actorKinds)[number];
-  /** Public id of the key, or name of the person or account. `null` if there is none. */
+  /** Public id of a key, or name of a person or account. `null` if the actor has no name. */
   readonly name: string | null;
   /** Console session. Default: none. */
   readonly sessionId?: string | null;
@@ -23,11 +23,14 @@ export interface Act {
   /** Public id or name of the thing acted on. */
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
-  /** True if one purpose may need the act many times, such as reading a file in parts. */
+  /**
+   * True if one client may repeat the act many times for a single purpose, such as reading a file
+   * in parts.
+   */
   readonly isFrequent?: true;
 }
 
-/** An attempt to use a credential that was refused. Never contains the credential. */
+/** A refused attempt to use a credential. Does not contain the credential. */
 export interface RefusedAttempt {
   readonly action: `${string}.refused`;
   readonly reason: string;

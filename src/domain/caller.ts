@@ -31,11 +31,11 @@ interface CallerSession {
 }
 
 /**
- * Reason why a key is refused. Callers get the same response for the last three reasons, so they
- * cannot find out which ids exist.
+ * Reason why a key is refused. For `unknown`, `revoked` and `expired`, the response is the same, so
+ * callers cannot find out which ids exist.
  */
 export interface KeyRefusal {
-  /** Reason worded for people, if there is one. */
+  /** Message for people, if the refusal has one. */
   readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
   /** Public id contained in the key. `null` if the header contains no id. */

@@ -1,7 +1,10 @@
 import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
-/** Maps names in the header, or keys of records, to our names. An empty name skips the column. */
+/**
+ * Maps column names in the file's header, or keys of its records, to field names of sluice. A
+ * column that is mapped to an empty name is skipped.
+ */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -43,8 +46,8 @@ function collect(
 }
 
 /**
- * Reads a JSON object, or returns `null`. Only an object may map to an empty name, because the pair
- * `Header=` is usually a mistake.
+ * Reads a JSON object, or returns `null`. Only the JSON form can map a column to an empty name,
+ * because the pair `Header=` is usually a mistake.
  */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
@@ -93,9 +96,9 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Returns the map with its names replaced with those in the header. Blanks at the ends of names are
- * ignored. `column_2` means the second column unless a column has that name. If the file has no
- * header, `2` also means the second column. Names that match no column are kept.
+ * Returns the map with the spelling of names in the header. Blanks at the ends of names are
+ * ignored. `column_2` means the second column, unless there is a column called `column_2`. If the
+ * file has no header, `2` also means the second column. Names that match no column are kept.
  * @throws InputError `invalid_field` if two names of one column are mapped to different names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

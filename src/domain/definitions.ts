@@ -45,7 +45,7 @@ export interface Keyed {
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {
-  /** Name in the file. It is unique within its kind and always has the same id. */
+  /** Name of the segment in the definitions file. Unique among segments. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -87,13 +87,16 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` means all events that have no item. */
+  /** Name of an event. `*` means every event that has no entry of its own in this list. */
   readonly key: string;
   /** 0 means forever. */
   readonly days: number;
 }
 
-/** A property stored in its own column. Query engines identify the column by its id. */
+/**
+ * A property for which a table or file has a separate column. Query engines identify the column by
+ * `id`.
+ */
 export interface PropertyField {
   readonly key: string;
   readonly type: DataType;
@@ -147,6 +150,6 @@ const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll}
 /** Returns a readable name, such as `Account Tier` for `account_tier` and `accountTier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
-  // If the key contains only separators, quotes make it visible.
+  // A key without any words, such as `__`, is shown in quotes, so that it is visible.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
 }

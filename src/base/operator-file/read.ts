@@ -24,8 +24,8 @@ export interface OperatorFile<S extends TSchema> {
 }
 
 /**
- * Refuses a request in which a body field contains a faulty file. Editors mark the line that
- * `details` names.
+ * Throws the problems of a file that was sent as the field `field` of a request. `details` contains
+ * the line, which the console's editor marks.
  */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
@@ -43,7 +43,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
-  // `Default` changes its argument, so it gets a copy.
+  // `Default` modifies the object that it receives.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -112,7 +112,7 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** Reports a problem. `what` follows the path, such as `must be text`. */
+  /** Reports a problem. The message is the path followed by `what`, such as `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -122,8 +122,8 @@ export class Place {
   }
 
   /**
-   * Reports each item whose text under `name` equals that of an earlier item, even if an item is
-   * invalid.
+   * Reports each item whose text in the member `name` equals that of an earlier item. Other members
+   * of the items may be invalid.
    */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();

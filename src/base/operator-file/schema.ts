@@ -14,7 +14,7 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Pattern of the allowed strings, and a description of it in words. Default: one line. */
+  /** Pattern of the allowed strings, and its description in words. Default: `oneLine`. */
   readonly pattern?: readonly [pattern: string, words: string];
   /** Makes a further check of a string. Returns the problem or `null`. */
   readonly problem?: (text: string) => string | null;
@@ -74,13 +74,13 @@ export function exactlyOne(
   };
 }
 
-/** Names that paths and commands can contain: the pattern, and its wording. */
+/** Pattern of names that are used in paths and commands, and its description in words. */
 export const itemNameRule = [
   '^[a-z0-9][a-z0-9_-]{0,62}$',
   'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
 ] as const;
 
-/** Returns a schema of such names. */
+/** Returns a schema for names that match `itemNameRule`. */
 export const itemName = (description: string) => text({ maxChars: 63, pattern: itemNameRule, description });
 
 export const mailAddress = text({
@@ -111,7 +111,10 @@ interface SchemaProblem {
   readonly keys: Keys;
   /** Text that follows the name of the place, such as `must be text`. */
   readonly what: string;
-  /** Place to show: the value, its name, or the object that encloses a missing value. */
+  /**
+   * Place that the message points to: the value, the name of the member, or the enclosing object.
+   * The last one is used if the value is missing.
+   */
   readonly at: 'value' | 'name' | 'parent';
 }
 
@@ -130,8 +133,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that merely follow from another error. Such errors are in the variants of a
-      // union, in the items of a list that is too long, or in a value of the wrong type.
+      // Omits an error that only follows from another error. This applies to errors in the variants
+      // of a union, in the items of a list that is too long, and in a value of the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -142,7 +145,10 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/** Returns true if a part of the object has a separate error, which explains this one. */
+/**
+ * Returns true if there is also an error at a place inside the object of this error. That error is
+ * the more precise of the two.
+ */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
@@ -157,7 +163,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** Returns the wording for a failed keyword, or `undefined` to use the default. */
+/** Returns the message for a failed schema keyword, or `undefined` for the default message. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -291,8 +297,8 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Not the list of names that JSON Schema calls `required`, but the schema of a member with that
-    // name.
+    // Here, `required` is not the JSON Schema keyword, whose value is a list of names. It is a
+    // member of an operator's file that is called `required`, and its value is a schema.
     copy['required'] = published(required);
   }
   return copy;

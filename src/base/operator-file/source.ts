@@ -40,8 +40,8 @@ export class FileProblems {
   #count = 0;
 
   /**
-   * Problems in the order of the file. If there were too many problems, only those that were added
-   * first.
+   * Returns the problems in the order of the file. If there were too many, returns those that were
+   * added first.
    */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
@@ -80,7 +80,8 @@ export function parseSource(bytes: Uint8Array, emptyCure: string, problems: File
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // The next steps are recursive, and not every library survives a stack overflow.
+  // The next steps use recursive library functions, some of which fail badly on a stack overflow.
+  // Therefore, text that is nested too deep is refused here.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
@@ -115,8 +116,8 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
 }
 
 /**
- * Returns the offset of a token that is nested too deep, or `null`. Not recursive itself, because
- * it protects recursive code.
+ * Returns the offset of a token that is nested too deep, or `null`. This function must not be
+ * recursive itself, because it runs before the nesting is limited.
  */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
@@ -190,7 +191,9 @@ export class Source {
     return this.#refused.has(JSON.stringify(keys.map(String)));
   }
 
-  /** Returns true if a part of the value was refused, which makes the whole value meaningless. */
+  /**
+   * Returns true if a part of the value was refused. The rest must not be used without that part.
+   */
   holdsRefused(keys: Keys): boolean {
     return this.#holdRefused.has(JSON.stringify(keys.map(String)));
   }
@@ -202,7 +205,7 @@ export class Source {
   /** Refused values become `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
-    // Repeated aliases can expand a few lines to gigabytes.
+    // Aliases are refused, because nested aliases can expand a few lines to gigabytes.
     if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
     if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
     if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
@@ -254,7 +257,10 @@ function pairOf(
   return items.find(({ key }) => nameOf(key) === name);
 }
 
-/** Returns the name as text, or `null` if it is not text. The name `null` does not need quotes. */
+/**
+ * Returns the name as text, or `null` if the name is of another type. YAML reads an unquoted `null`
+ * as a null value, but here it is accepted as the text `null`.
+ */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;
   const name = key.source === 'null' ? 'null' : key.value;

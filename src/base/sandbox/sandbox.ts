@@ -27,8 +27,8 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
 /**
- * A task that is waiting for a sandbox or has one. The owner is an environment. A long task may
- * take minutes.
+ * A task that is waiting for a sandbox or is running in one. `owner` is the id of an environment.
+ * `isLong` is true for tasks that can take minutes.
  */
 export interface Turn {
   readonly owner: number;
@@ -42,7 +42,8 @@ export type ToSandbox =
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
 /**
- * Messages from a sandbox, which sends one item for each `more` and may ask questions at any time.
+ * Messages from a sandbox to its parent. The sandbox sends one `item` in response to each `more`,
+ * and may send an `ask` at any time.
  */
 export type FromSandbox =
   | { readonly kind: 'ready' }

@@ -6,8 +6,8 @@ import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
 /**
- * Maximum number of sandboxes in total, per environment, and for tasks that read whole files. The
- * last limit leaves a sandbox for people who are waiting.
+ * Maximum number of sandboxes in total, per owner, and for long tasks. The third limit keeps one
+ * sandbox free for short tasks, because a person waits for their results.
  */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
@@ -83,7 +83,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Also runs if the caller stops reading before the last item.
+    // Called when the task ends, when `signal` is aborted, or when the caller stops reading early.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -122,8 +122,8 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // An owner may run one long task at a time, which leaves a process for the owner's short tasks.
-    // The limit on long tasks leaves a process for other owners.
+    // One long task per owner leaves a sandbox for the owner's short tasks. The limit on long tasks
+    // in total leaves a sandbox for other owners.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
@@ -186,7 +186,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Returns a free sandbox to the idle ones. Kills a sandbox that is still working. */
+  /** Makes a sandbox available for the next task, or kills it if its task is still running. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
