@@ -7,7 +7,7 @@ export interface Disk {
   readonly folder: string;
   /** Identifies the disk. */
   readonly device: number;
-  /** Bytes that this user can still write. */
+  /** Bytes that the user of this process can still write. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }
@@ -36,7 +36,7 @@ export async function readDisk(folder: string): Promise<Disk> {
   return { folder, device: nearest.device, freeBytes: bavail * bsize, allBytes: blocks * bsize };
 }
 
-/** Returns true if the disk has too little space for PostgreSQL or an upload. */
+/** Returns true if too little space is free for PostgreSQL to start. */
 export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
@@ -55,8 +55,8 @@ async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'devic
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Translates an error of the file system. Every error except a missing file is transient, because
- * an operator can correct the space, permissions or mount.
+ * Turns an error of the file system into one of our errors. Every error except a missing file is
+ * transient, because an operator can free space, change permissions or mount the disk again.
  */
 export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);
@@ -67,8 +67,8 @@ export function ioError(activity: string, cause: unknown): Error {
 }
 
 /**
- * Returns true if the error means that a disk of this process is full. `isDiskFull` (sqlstate.ts)
- * also detects a full disk of the database server.
+ * Returns true if the error means that a disk to which this process writes is full. `isDiskFull`
+ * (sqlstate.ts) also recognises a full disk of the database server.
  */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
 import { createGlob } from '../base/glob.ts';
 
-/** Shells expand most patterns before sluice sees them, but not quoted ones. */
+/** Most shells expand patterns before sluice sees them. Quoted patterns arrive unexpanded. */
 export function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }
@@ -40,7 +40,7 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
     if (rest.length > 0) paths.push(...(await expand(path, rest)));
     else if (!entry.isDirectory()) paths.push(path);
   }
-  // The segment is a plain name. Its folder may be accessible even if the parent cannot be listed.
+  // If a folder cannot be listed, a subfolder with a plain name may still be accessible.
   if (entries.length === 0 && rest.length > 0 && !isPattern(segment)) {
     return expand(`${folder}${folder === '' || folder.endsWith(sep) ? '' : sep}${segment}`, rest);
   }

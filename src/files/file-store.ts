@@ -47,7 +47,7 @@ export interface FileStore {
   check(): Promise<void>;
   /**
    * Returns a temporary URL from which callers can download the file directly from the store.
-   * Missing if only sluice can serve files.
+   * Missing if the store has no such URLs. Sluice then serves the files itself.
    */
   readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
 }
@@ -66,7 +66,7 @@ export interface PresignedLink {
 export interface FileWriter {
   /** Name of the file after `commit`. */
   readonly ref: FileRef;
-  /** Resolves when more bytes may be written. The caller may then reuse the buffer. */
+  /** Resolves when the caller may write more bytes and reuse the buffer. */
   write(bytes: Uint8Array): Promise<void>;
   /** Makes the file durable and visible. Returns its name. */
   commit(): Promise<FileRef>;
@@ -99,9 +99,9 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
- * Folder for files that belong together: `<kind>/<uuid>`, or a subfolder `<kind>/<uuid>/<number>`.
- * Its name is chosen before its first file is written, so that the files of a dead worker can be
- * found.
+ * Folder for several files of one job: `<kind>/<uuid>`, or a subfolder `<kind>/<uuid>/<number>`.
+ * Callers choose and store its name before they write the first file. If a worker dies, its files
+ * can therefore be found and removed.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
@@ -111,7 +111,7 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** Name in the style of other programs, which may identify a file by the last part of its path. */
+/** Name of a file whose format prescribes how the last part of its path looks. */
 const namedRef = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,

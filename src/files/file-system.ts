@@ -23,9 +23,10 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Creates a store of files in `directory`, which is created if missing. A complete file is
- * `<date>/<uuid v7>`, and an incomplete one is `tmp/<uuid>`. If a file is stored in a folder of
- * several files, the name of the incomplete file ends in `.part`.
+ * Creates a store that keeps files in `directory`. Creates the directory when necessary. The path
+ * of a complete file is `<date>/<uuid v7>`. While a file is being written, its path is
+ * `tmp/<uuid>`. A file for a `FileFolder` is written in that folder, and its name ends in `.part`
+ * until it is complete.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
@@ -78,7 +79,7 @@ async function readRange(file: string, start: number, end: number): Promise<Buff
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** Yields the file, or exactly its bytes [start, end), in pieces of at most `most` bytes. */
+/** Yields the file, or exactly its bytes [start, end). No piece is longer than `most` bytes. */
 async function* readPieces(
   file: string,
   range?: { readonly start: number; readonly end: number },
@@ -130,8 +131,8 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
 /**
- * Repeats the removal if necessary, because a process that does not know of the removal may be
- * writing into the folder.
+ * A process that has not noticed the removal may still write into the folder, so `rm` tries several
+ * times.
  */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
@@ -156,8 +157,9 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a function that checks whether a file can be written into `folder`. It creates the folder
- * only once. If the folder is missing later, it was removed with its files, or its mount was lost.
+ * Returns a function that checks whether a file can be written into `folder`. The first call
+ * creates the folder, later calls do not. If the folder is missing later, somebody removed it with
+ * its files, or its mount was lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
@@ -188,8 +190,8 @@ interface NewFile {
   readonly ref: FileRef;
   readonly draft: string;
   /**
-   * Interval in milliseconds at which a file that waits for bytes is touched, so that sweeps do not
-   * remove it.
+   * Interval in milliseconds at which the writer touches its file. Sweeps remove unfinished files
+   * that have not been touched for some time.
    */
   readonly touchMs: number;
 }
@@ -268,7 +270,7 @@ class FileSystemWriter implements FileWriter {
     this.#state = 'discarded';
     this.#touching.stop();
     await this.#syncing;
-    // A `commit` that failed half-way may have closed the file and given it its final name.
+    // If `commit` failed half-way, the file may be closed already and may have its final name.
     await this.#handle.close().catch(() => undefined);
     await rm(this.#file.draft, { force: true });
     if (this.#isRenamed) await rm(this.#path, { force: true });

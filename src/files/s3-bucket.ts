@@ -101,8 +101,8 @@ export class S3Bucket {
   }
 
   /**
-   * @throws MissingFileError if the upload no longer exists: either it was aborted, or a request
-   * whose response was lost has completed it.
+   * @throws MissingFileError if the upload no longer exists. It was aborted, or an earlier request
+   * completed it and the response to that request was lost.
    */
   async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
     const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
@@ -191,8 +191,8 @@ export class S3Bucket {
   }
 
   /**
-   * Checks access by listing one object. The response to a refused list request states the reason,
-   * whereas that to a HEAD request has only a status.
+   * Checks access by listing one object. If S3 refuses to list objects, its response states the
+   * reason. The response to a HEAD request would contain only a status.
    */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
@@ -245,12 +245,12 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not support the checksums that the SDK would send in trailers. All of them
-    // support Content-MD5, which is sent instead.
+    // Many servers do not support the checksums that the SDK sends in trailers by default. All of
+    // them support Content-MD5, so requests have that header instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // The header `Expect: 100-continue` would be useless, because the SDK does not wait for the
-    // server's response to it if it uses custom agents.
+    // With custom agents, the SDK does not wait for the server's response to `Expect:
+    // 100-continue`, so the header would be useless.
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,

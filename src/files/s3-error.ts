@@ -1,7 +1,7 @@
 import { Fault, messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** Bucket of a failed call. `endpoint` is `null` for Amazon's own endpoint. */
+/** Bucket to which a failed request was sent. `endpoint` is `null` for Amazon's own endpoint. */
 interface Place {
   readonly bucket: string;
   readonly endpoint: string | null;
@@ -34,8 +34,8 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Translates the error of a failed S3 call for an operator. Every error except a missing file is
- * transient. The SDK's error is dropped, because it contains signed data.
+ * Turns the error of a failed S3 request into a message for an operator. Every error except a
+ * missing file is transient. The SDK's error is dropped, because it contains signed data.
  */
 export function s3Error(activity: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)

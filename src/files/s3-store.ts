@@ -20,15 +20,18 @@ import { S3Writer } from './s3-writer.ts';
 const S3_PART_BYTES = 8 * MiB;
 const MAX_S3_PARTS = 10_000;
 const S3_REMOVALS_AT_A_TIME = 8;
-/** Age at which an unfinished upload counts as abandoned. */
+/** An unfinished upload counts as abandoned after this time. */
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
   /** Maximum size of a file in bytes. The size of parts depends on it. */
   readonly maxFileBytes: number;
-  /** Minimum age in milliseconds of an upload that sweeps abort. Default: 48 hours. */
+  /**
+   * Sweeps abort unfinished uploads that are at least this many milliseconds old. Default: 48
+   * hours.
+   */
   readonly uploadLifeMs?: number;
-  /** Milliseconds without a transferred byte after which a connection is closed. */
+  /** A connection is closed after this many milliseconds without a transferred byte. */
   readonly stallMs?: number;
 }
 
@@ -91,7 +94,8 @@ function openStream(
 }
 
 /**
- * Aborts uploads first. An upload that completes before it is aborted is found among the objects.
+ * Aborts unfinished uploads before listing the objects. If an upload completes in the meantime, its
+ * file is among the objects and is removed too.
  */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
@@ -109,8 +113,8 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * Calls `work` for several items at a time. Each item needs a separate request, because some
- * servers lack DeleteObjects or require checksums that other servers refuse.
+ * Calls `work` for several items at a time. Each item gets its own request, because DeleteObjects
+ * is missing on some servers, and others require checksums that cause errors elsewhere.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
@@ -126,7 +130,8 @@ const pauseMs = growing(200);
 
 /**
  * Yields the bytes from `start` to `end`, or to the end of the object if `end` is `null`. If a
- * response breaks off or stalls, continues from the last byte received, which `retry` cannot do.
+ * response breaks off or stalls, requests the remaining bytes. `retry` is not used here, because it
+ * would start again at the first byte.
  */
 async function* readObject(
   bucket: S3Bucket,
@@ -164,7 +169,7 @@ async function readExactly(bucket: S3Bucket, key: string, start: number, end: nu
   return bytes;
 }
 
-/** A connection with unread bytes cannot be reused. */
+/** Destroys the body, because a connection with unread bytes cannot be reused. */
 function discard(body: OpenObject['body'], stop: AbortController): void {
   if (body.readableEnded) return;
   body.on('error', () => undefined);

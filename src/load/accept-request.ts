@@ -18,8 +18,8 @@ export interface AcceptRequest {
   /** Default: unknown. */
   readonly origin?: Origin;
   /**
-   * Runs in the transaction that accepts the load. Callers use it for rows that must agree with the
-   * ledger.
+   * Runs in the transaction that accepts the load. Callers use it to write rows that must be
+   * committed together with the load.
    */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }

@@ -1,10 +1,11 @@
-/*
- * Loads files into the database. `receive/` stores a file and cuts it into chunks, and `acceptLoad`
- * commits the load with its chunks. `chunk.ts` merges a chunk, `finish.ts` replays keys and checks
- * the balance, and `end.ts` ends loads in all other ways.
- *
- * Guarantees: read = inserted + updated + unchanged + removed + superseded + rejected. The result
- * is the same as if the file were read from top to bottom.
+/**
+ * A load brings the records of one file into the database. `receive/` stores the file and cuts it
+ * into chunks. `acceptLoad` commits the load and its chunks to the ledger. Workers then merge the
+ * chunks (`chunk.ts`), in any order. After the last chunk, `finish.ts` repeats the merge of keys
+ * that several chunks contain, checks that the counts add up, and completes the load. `end.ts`
+ * fails and cancels loads and starts the next job.
+ * Each record is counted once: read = inserted + updated + unchanged + removed + superseded +
+ * rejected. The result is the same as if the file were read from top to bottom.
  */
 
 import { uuidv7 } from '../base/uuid.ts';
@@ -62,7 +63,8 @@ function isSmall({ chunks }: ReceivedFile): boolean {
 }
 
 /**
- * Finds the load whose rejects the file corrects. If the file needs a preset, rewrites the file.
+ * Prepares the file for the load. If the file is a corrected file of rejects, finds the load that
+ * refused these records. If a preset is set, rewrites the file.
  */
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
   const { environmentId, received } = request;
@@ -99,9 +101,10 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 }
 
 /**
- * Returns whether a COMMIT that got no response took effect. If it did not, removes the file. While
- * the COMMIT is running, the file's row is locked. If the outcome remains unknown, the file is left
- * to the sweep, because a load without its file is worse than a file without its load.
+ * Returns whether a COMMIT that got no response took effect. A running COMMIT locks the row of the
+ * file, so this function waits for that lock. If the COMMIT had no effect, removes the file. If the
+ * outcome remains unknown, keeps the file, because a load without its file is worse than a file
+ * without its load. The sweep removes files that no load uses.
  */
 async function wasCommitted(
   context: LoadContext,

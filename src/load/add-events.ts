@@ -10,8 +10,8 @@ import type { LoadSource } from './running-store.ts';
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
 /**
- * Adds events with COPY, unless the last chunk contained existing events. If an event already
- * exists, the attempt with COPY costs time but does no harm.
+ * Adds events with COPY, unless the last chunk contained events that already exist. COPY fails if
+ * an event exists. That costs time but does no harm, because the events are then merged.
  */
 export async function addEvents(
   transaction: Transaction,
@@ -73,7 +73,7 @@ function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: num
   return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
-/** If `added` is missing, all events count as new. */
+/** If `added` is missing, all events are counted as inserted. */
 function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
   const counts = events.countByKind(includes);
   const outcome = (kind: EventKind): Outcomes => {

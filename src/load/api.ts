@@ -168,10 +168,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-/**
- * Background job of an import. Two of its numbers are strings in the response of `POST
- * /v1/imports`.
- */
 export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {
   ...jobFields,
   file_size: Type.String({

@@ -13,7 +13,7 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/** Number of records after which a load fails if all records so far were refused. */
+/** If all records of a load are refused, the load fails after this many records. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
@@ -28,7 +28,10 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Records that this transaction writes rows of a finished chunk. */
+/**
+ * Appends the position of this transaction to a finished chunk, because the transaction writes rows
+ * of that chunk again.
+ */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -41,10 +44,15 @@ function forCounts(
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/** Format of the stored file: CSV if it has a header. For queries that read `loads`. */
+/**
+ * SQL expression for queries of the table `loads`: format of the stored file. A file with a header
+ * is CSV.
+ */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** Maximum number of refused records, or `null`. For queries that read `loads`. */
+/**
+ * SQL expression for queries of the table `loads`: maximum number of refused records, or `null`.
+ */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
@@ -52,7 +60,7 @@ export const maxErrors = sql<
 export interface ChunkTally extends Outcomes {
   /** Number of properties dropped because their name is empty. */
   readonly dropped?: number;
-  /** `null` if the file contains only one kind of records. */
+  /** Counts by kind of record. `null` if the file cannot contain several kinds. */
   readonly kinds: OutcomesByKind | null;
   readonly hasEventTypes: boolean;
 }
@@ -62,7 +70,7 @@ export interface LoadProgress {
   readonly maxErrors: number | null;
   /**
    * True if at least MAX_REFUSED_AT_FIRST records have been read and all of them were refused. The
-   * load then fails.
+   * caller then fails the load.
    */
   readonly isRefusedSoFar: boolean;
   readonly isCompleted: boolean;
@@ -73,9 +81,10 @@ export interface LoadProgress {
 }
 
 /**
- * Ends a chunk and its task, and adds the chunk's tally. If the claim no longer owns the task,
- * returns `null`, and the caller must roll back. Completes a single-chunk load, unless the load
- * must fail or an option in `endOptions` requires a finish task.
+ * Ends a chunk: deletes its task, stores its counts, and adds them to the counts of the load.
+ * Returns `null` if another attempt owns the task or the load has ended. The caller must then roll
+ * back. If the load has only this chunk, also completes the load, unless it must fail or needs a
+ * finish task (for example, because of an option in `endOptions`).
  */
 export async function finishChunk(
   db: Database,
@@ -130,9 +139,9 @@ export async function finishChunk(
 }
 
 /**
- * True if all records of the chunks committed so far were refused. False if the load has
- * `max_errors`, which replaces this limit, or if it writes its own file. Also false after the last
- * chunk, because the finish task then decides.
+ * SQL condition: the load must fail, because all records read so far were refused. Always false for
+ * loads that have `max_errors` or that write their own file. Also false after the last chunk,
+ * because the finish task then decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -143,8 +152,9 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a validated chunk in the same way as `finishChunk`, but counts only its rejects. Sets the
- * pass to `validate`.
+ * Ends a chunk whose records were only checked, and counts its rejects. Sets the pass to
+ * `validate`, because a single-chunk load that exceeds `max_errors` was in the pass `load` until
+ * now.
  */
 export async function endValidation(
   db: Database,
@@ -170,12 +180,12 @@ export async function endValidation(
   return rows[0] ?? null;
 }
 
-/** True if the chunks of the load run one after another, in file order. */
+/** SQL condition: the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
 /**
- * Inserts the task that follows chunk `chunkNo`, if any. Selects the load's progress from
- * `counted`.
+ * End of a query whose CTE `counted` contains the updated load. Inserts the task that follows chunk
+ * `chunkNo`, if any, and returns the progress of the load.
  */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
@@ -197,8 +207,8 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
     from counted loads`;
 
 /**
- * Adds the tally by kind. The transaction has locked the load's row, so updating the rows of the
- * tally cannot cause a deadlock.
+ * Adds the chunk's counts by kind to those of the load. Cannot cause a deadlock, because the
+ * transaction has already locked the row of the load.
  */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds

@@ -34,9 +34,9 @@ import { tooManyRejects } from './sound.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
- * Reads, maps and merges one chunk. The transaction that merges the rows also counts them.
- * Afterwards, the load fails, completes or continues. If this process dies before that, the
- * reconciler does the rest.
+ * Reads, maps and merges one chunk. The rows are counted in the transaction that merges them. After
+ * that transaction, fails the load if it exceeds a limit, or notifies the queue of the next task.
+ * If this process dies in between, the reconciler does so.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -52,8 +52,8 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
 }
 
 /**
- * `null` if no capability of the environment refuses users. The set of refused users changes only
- * between loads.
+ * Returns a function that finds refused users, or `null` if no capability of the environment
+ * refuses users. Which users are refused does not change while a load runs.
  */
 function refusalsOf(
   { db, refusals }: LoadContext,
@@ -116,7 +116,8 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // A late attempt may collide with rows written by the next attempt.
+    // If this attempt has lost its task, the error may be a collision with rows written by the next
+    // attempt.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -127,8 +128,8 @@ async function mergeRead(
 }
 
 /**
- * Inserts a chunk of new users. If one of them may exist already, writes nothing and returns
- * `null`.
+ * Tries to insert the chunk, which is faster than merging it. If one of its users may exist
+ * already, writes nothing and returns `null`.
  */
 async function tryInserting(
   context: LoadContext,
@@ -147,8 +148,8 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // Either a user exists, or PostgreSQL refuses a record, which merging will report. Later
-      // chunks are merged, not inserted.
+      // A user exists, or PostgreSQL refuses a record. The caller therefore merges this chunk,
+      // which finds such a record. Later chunks are merged without trying to insert them.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
@@ -179,7 +180,8 @@ async function mergeChunk(
     learn(memory, kinds);
     return kinds;
   };
-  // Users that are refused or only planned must not create companies.
+  // `commitWithCompanies` creates the companies of all users in the chunk. Users that the database
+  // may refuse, and users of a dry run, must not create companies.
   return isCareful || source.dryRun
     ? commitChunk(context, source, claimed, rows, write)
     : commitWithCompanies(context, source, claimed, rows, write);

@@ -31,7 +31,8 @@ import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
 /**
- * Time for this process to finish a small load before the command starts workers, in milliseconds.
+ * The command waits this long for its own process to finish a small load. Then it starts workers.
+ * In milliseconds.
  */
 const SMALL_LOAD_MS = 1_000;
 
@@ -141,7 +142,7 @@ again.`,
       };
       const results = await withEnvironment(invocation, load, {
         mayCreate: true,
-        // With --no-wait, all loads are left to workers that are already running.
+        // With --no-wait, this process merges nothing. Workers that are already running do.
         mergesSmallLoads: flags.wait,
       });
       if (json)
@@ -151,7 +152,8 @@ again.`,
   });
 
 /**
- * Refuses to combine options with a folder, because the export in the folder is loaded unchanged.
+ * Throws if options are combined with the folder of an export, because an export is loaded
+ * unchanged.
  */
 function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
@@ -182,8 +184,8 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
 }
 
 /**
- * Returns whether each file has only one chunk. The loads then run one after another, so a second
- * worker would be idle.
+ * Returns whether each file is so small that it becomes one chunk. Files are loaded one after
+ * another, so a second worker would then be idle.
  */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);

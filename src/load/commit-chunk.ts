@@ -24,9 +24,9 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/*
- * Transactions that commit a chunk: its rows, its rejects and its tally. The chunk's task must
- * still belong to the attempt.
+/**
+ * Commits a chunk in one transaction: its rows, its rejects and its counts. The transaction fails
+ * if another attempt owns the task of the chunk.
  */
 
 const notOurs = 'another attempt owns the task, or its load has ended';
@@ -41,7 +41,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** Thrown if a single-chunk load exceeds `max_errors`. Nothing has been written. */
+/** Thrown if a single-chunk load exceeds `max_errors`. Nothing has been committed. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -81,7 +81,7 @@ export async function keepRejects(
   });
 }
 
-/** If the chunk is the load's only one, also completes the load. */
+/** If the load has only this chunk, also completes the load. */
 export async function commitChunk(
   context: LoadContext,
   source: LoadSource,
@@ -127,8 +127,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes to `write` those companies of users that may not exist yet, and remembers
- * them after the commit.
+ * Commits a chunk. Passes to `write` the companies of the chunk's users, without those known to
+ * exist. Remembers the passed companies after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -150,15 +150,18 @@ export async function commitWithCompanies(
 }
 
 /**
- * Returns whether the COMMIT may return before the data is on disk. A crash then loses the rows and
- * the ledger entry together, and the chunk is repeated. The commit that completes a load waits for
- * the disk.
+ * Returns whether the COMMIT of a chunk may return before its data is on disk. If the database
+ * server then crashes, it loses the rows and the chunk's ledger entry together, and the chunk is
+ * repeated. The COMMIT that completes a load always waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/** `kind` is `null` unless the file may contain several kinds of records. */
+/**
+ * Adds to each reject the kind under which it is counted, or `null` if the load does not count by
+ * kind.
+ */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -166,7 +169,9 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/** Costs nothing until the returned function is called. */
+/**
+ * Creates the `RejectCauses` when the first reject needs them, because most chunks have no rejects.
+ */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {
@@ -195,7 +200,7 @@ function countChunk(
   };
 }
 
-/** Creates names and partitions before the transaction that needs them. */
+/** Creates the properties, event names and partitions that the transaction of the chunk needs. */
 export async function prepareChunk(
   { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,

@@ -46,23 +46,25 @@ const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
 /**
- * Hints about a load, learned from its chunks. They may describe committed chunks that were lost in
- * a crash of the database server.
+ * Hints from the chunks of a load that this process has written. They show the fastest way to write
+ * the next chunk. A wrong hint costs only time. For example, a crash of the database server may
+ * have undone the chunks.
  */
 export interface LoadMemory {
-  /** `new` as long as all users of the load have been new. */
+  /** `new` while no chunk has contained an existing user. */
   users: 'unknown' | 'new' | 'known';
-  /** `known` if the last chunk contained existing events. */
+  /** `known` if the last chunk contained events that already exist. */
   events: 'unknown' | 'new' | 'known';
-  /** Number of chunks to read next without searching for unchanged records. */
+  /** Number of chunks still to be read without the search for unchanged records. */
   unsearchedChunks: number;
   /**
-   * Number of chunks to skip after the next search, if that search finds too few unchanged records.
+   * Number of chunks that skip the search after it found too few unchanged records. 0 if the last
+   * search found enough of them.
    */
   nextUnsearched: number;
 }
 
-/** Companies that one attempt to run a load has created on one connection. */
+/** IDs of the companies that one attempt of a load has created on one database connection. */
 class MadeCompanies {
   readonly attempt: string;
   readonly #ids = new Set<string>();
@@ -75,13 +77,13 @@ class MadeCompanies {
     return ids.filter((id) => !this.#ids.has(id));
   }
 
-  /** Must be called after the commit. */
+  /** Remembers the companies. Must be called after the commit that created them. */
   note(ids: readonly string[]): void {
     if (this.#ids.size + ids.length <= maxCompanies) for (const id of ids) this.#ids.add(id);
   }
 }
 
-/** Hints about loads, and reusable buffers. If they are lost, only time is lost. */
+/** Hints about loads, and reusable buffers. Losing them costs only time. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
@@ -105,8 +107,10 @@ export class ChunkMemory {
   }
 
   /**
-   * Returns the companies known to exist. A crash that loses commits also ends the connection. No
-   * company is removed while a load runs, but one may be removed before the load is retried.
+   * Returns the companies that this attempt of the load has created on this connection. All of them
+   * still exist: no company is removed while a load runs, and a crash that loses commits also ends
+   * the connection. The next attempt starts with an empty list, because companies may be removed
+   * before a retry.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;

@@ -6,7 +6,10 @@ import type { Rows } from './map/rows.ts';
 import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Creates the profiles to which events in a rewritten file refer: first users, then companies. */
+/**
+ * Calls `write`. For a file that a preset rewrote, first creates the users to which its events
+ * refer, and finally the companies.
+ */
 export async function withNamed<T>(
   { db }: Transaction,
   source: LoadSource,

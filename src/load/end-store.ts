@@ -18,8 +18,9 @@ import { loadOf } from './store.ts';
 const ends = { ended_at: sql<Date>`now()` };
 
 /**
- * Completes a load and deletes the data that only its run needs. A plan keeps the hashes of its
- * keys until it is applied. Must be called in the transaction that ends the `finish` task.
+ * Completes a load and deletes the data that was needed only while it ran. If the load is a plan,
+ * keeps the hashes of its keys, because applying the plan needs them. Must be called in the
+ * transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -34,7 +35,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Rows already written remain. Returns `null` if the load has ended. */
+/** Fails a load. The rows that it has written remain. Returns `null` if the load has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -78,7 +79,8 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have been committed in the meantime and added the finish task.
+  // Since the tasks were deleted above, the last chunk may have been committed and added the finish
+  // task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
@@ -87,7 +89,7 @@ export type StoppedLoad = NonNullable<Awaited<ReturnType<typeof end>>>;
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** Columns to set on a load that is queued a second time. It becomes the last load in its lane. */
+/** Columns to set when a load is queued again. The load then becomes the last one in its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -97,7 +99,10 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** Pass of a retry that accepts exceeding a limit. A volume guard must still be checked. */
+/**
+ * SQL: pass of a retry that no longer applies the exceeded limit. If the load has a volume guard,
+ * its records must be checked again before they are loaded.
+ */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -106,9 +111,9 @@ end`;
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a pass that
- * writes nothing starts over. Returns false if the load cannot be retried. `retryLoad` then
- * explains why. Must be called under the lane's lock.
+ * Queues a failed or cancelled load at the end of its lane. In the pass `load`, only unfinished
+ * chunks run again. The passes `plan`, `guard`, `validate` and `apply` start over. Returns false if
+ * the load cannot be retried (`retryLoad` then explains why). Must be called under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -144,7 +149,10 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/** Removes the limit that the retry accepts. Otherwise, the load would fail again immediately. */
+/**
+ * Lifts the limit that the load exceeded. Otherwise, the retry would fail immediately for the same
+ * reason.
+ */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -161,12 +169,18 @@ async function acceptRefused(
       .execute();
 }
 
-/** True if a load that takes back this load has begun. For queries that read `loads`. */
+/**
+ * SQL condition for queries of the table `loads`: another load has begun to take back the changes
+ * of this load.
+ */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/** True if the load has been taken back, or if a queued or running load will take it back. */
+/**
+ * SQL condition: another load has taken back the changes of this load, or is queued or running to
+ * do so.
+ */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(

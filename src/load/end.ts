@@ -30,7 +30,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'acts' | 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** Rows already written remain. Does nothing if the load has ended. */
+/** Fails a load. The rows that it has written remain. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -42,8 +42,9 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Cancels a load that has not ended, or discards a held load. Its running chunks can no longer
- * commit. Returns the time of the cancellation, including when the idempotency key is repeated.
+ * Cancels a load that has not ended, or discards a held load. Chunks that are running can no longer
+ * commit. Returns the time of the cancellation. A repeated call with the same idempotency key
+ * returns the time of the first call.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelLoad(
@@ -74,17 +75,19 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
   throw inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Work that remains after the transaction that ended or held a load. */
+/** Work that remains after the commit of the transaction that ended or held a load. */
 export interface LoadEnd {
   readonly due: readonly DueTask[];
   /**
-   * File to remove because a capability forbids keeping the text of the load. Otherwise, `null`.
+   * File to remove, because a capability forbids storing the text of the load. `null` if the file
+   * is kept.
    */
   readonly file: FileRef | null;
 }
 
 /**
- * Starts the lane, notifies workers and removes the file. If the removal fails, pruning retries it.
+ * Starts the next job in the lane, notifies workers and removes the file. If the file cannot be
+ * removed now, pruning removes it later.
  */
 export async function afterEnd(
   context: EndContext,
@@ -112,7 +115,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Notes the end of a load that failed or was cancelled, after calling the hooks of its options. */
+/** Calls the `stopped` hooks of a load that failed or was cancelled, then `recordLoadEnd`. */
 async function recordStop(
   context: Ending,
   db: Database,
@@ -127,8 +130,8 @@ async function recordStop(
 }
 
 /**
- * Reports to capabilities, in the same transaction, that a load has ended or is held. See
- * `JobSeam`.
+ * Tells capabilities (see `JobSeam`) that a load has ended or is held. They store what they need in
+ * the transaction of the caller.
  */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
@@ -183,7 +186,7 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
     if (head === null) return null;
     const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
-    // The job may have been cancelled after it was selected.
+    // The job may have been cancelled since `findLaneHead` found it.
     return job && { kind: head.kind, ...job };
   });
   if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
@@ -191,8 +194,8 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
 }
 
 /**
- * Maximum number of lanes that are started at the same time, which limits the connections in use. A
- * slow lane does not delay the other lanes.
+ * Maximum number of lanes that are started at the same time. Each of them uses a connection. A slow
+ * lane does not delay the other lanes.
  */
 const lanesAtATime = 4;
 
@@ -203,7 +206,7 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
 }
 
 /**
- * Starts a lane in the background. If that fails or takes too long, the reconciler starts the lane,
+ * Starts the next job of a lane in the background. If that fails, the reconciler starts the job,
  * because the job is in the ledger.
  */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
@@ -211,8 +214,9 @@ export function startLaneSoon(context: LaneContext, environmentId: number): void
 }
 
 /**
- * Starts the lane of a small load. If this load is next, this process runs its only chunk,
- * bypassing the queue. All other loads are left to workers, which serve environments in turn.
+ * Starts the next job of a lane in the background. If that job is the given small load, this
+ * process runs its only chunk itself, without the queue. Workers run all other jobs, and serve
+ * environments in turn.
  */
 export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
   const start = async (): Promise<void> => {

@@ -23,9 +23,9 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done. Corrects the tally, replays keys and events, records
- * mends, checks the balance, completes the load, and starts the next job in the lane. May run late,
- * be interrupted or be repeated.
+ * Ends a load whose chunks are all done: corrects the counts, merges repeated keys and events
+ * again, stores which rejects were corrected, checks that the counts add up, completes the load,
+ * and starts the next job in the lane. May run late, be interrupted or be repeated.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
@@ -57,8 +57,8 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /**
- * Completes, holds or continues the load. The commit is synchronous, so that the chunks are also on
- * disk.
+ * Completes the load, holds it, or starts its next pass. The COMMIT waits for the disk, and then
+ * the earlier commits of the chunks are also on disk.
  */
 async function complete(
   context: LoadContext,
@@ -80,7 +80,7 @@ async function complete(
   });
 }
 
-/** Runs all checks that can fail the load, then the `decide` hook of a capability. */
+/** Runs all checks that can fail the load, then calls the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
@@ -89,7 +89,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** Result if no limit was exceeded: the tasks that load the chunks next. */
+/** Result of a pass that only checked the file: the tasks that now load the chunks. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }

@@ -11,9 +11,9 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 
-/* Checks, before a load is accepted, that its options fit its file. */
+/** Checks whether the options of a load fit its file, before the load is accepted. */
 
-/** Returns the request with the map's columns spelled as in the header of the file. */
+/** In `map`, replaces each column name with its spelling in the header of the file. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -23,8 +23,8 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
 }
 
 /**
- * Rewrites a file for which a preset is set. @throws InputError `unrecognised_columns`,
- * `invalid_field`
+ * If a preset is set, rewrites the file.
+ * @throws InputError `unrecognised_columns`, `invalid_field`
  */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
@@ -44,7 +44,8 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
 }
 
 /**
- * Refuses events that would be loaded as profiles, and files that need a different preset.
+ * Refuses files whose events would be loaded as profiles, and files that need another preset than
+ * the given one.
  * @throws InputError
  */
 export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {

@@ -28,7 +28,7 @@ export async function followLoad(
   if (load.endedAt === null) return load;
   const look = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
-    // Read last, because the remaining work may have changed the record.
+    // Read after the fields, because the remaining work may have changed the load.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };
@@ -69,8 +69,8 @@ function showLoad(progress: Progress, load: Load): void {
 }
 
 /**
- * Queues a load. If `waits`, also runs the load. `show` may then return a sentence about the
- * result.
+ * Queues a load. If `waits` is true, also runs it and prints the sentence that `show` returns about
+ * the result.
  */
 export async function queueLoad(
   invocation: Invocation,

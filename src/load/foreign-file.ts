@@ -8,7 +8,7 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** Number of bytes at the start of a JSON file that are searched for its first records. */
+/** The first records of a JSON file are searched in this many bytes at its start. */
 const FIRST_BYTES = 1024 * 1024;
 
 /** Header of a CSV file, or the first few records of a JSON file. */
@@ -34,8 +34,9 @@ export async function readBeginning(
 }
 
 /**
- * Returns the first record in the format of another service, or `null`. If the load has a preset,
- * only records for other presets count.
+ * Returns the first record that is in the format of another service, or `null`. If the load has a
+ * preset, returns `null` if a record fits the preset, otherwise the first record for another
+ * preset.
  */
 export function findForeign(
   { records, names }: Beginning,

@@ -6,13 +6,13 @@ import { columnOf, type Database, firstRow, updateWhere } from '../postgres/data
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
 /**
- * Number of a source's latest loads from which its usual figures are computed. Only the latest
- * USUAL_AMONG loads are searched.
+ * The usual figures of a source are those of its latest USUAL_LOADS loads. Only the latest
+ * USUAL_AMONG loads of the environment are searched for them.
  */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
-/* Volume guards: the usual figures of a source, and held loads. */
+/** Volume guards. A guard holds a load if its file differs from the usual files of its source. */
 
 export interface Guarded {
   readonly guard: VolumeGuard;
@@ -68,7 +68,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Must be called in the transaction that ends the load's last task. */
+/** Holds a load. Must be called in the transaction that ends the load's last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })
@@ -81,7 +81,9 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
     .execute();
 }
 
-/** Returns false if the load is not held. Must be called under the lane's lock. */
+/**
+ * Queues a held load. Returns false if the load is not held. Must be called under the lane's lock.
+ */
 export async function releaseHeld(
   db: Database,
   environmentId: number,

@@ -30,7 +30,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Reads the input into the file store, in the same way as an upload. */
+/** Receives a file or standard input, as an upload over HTTP would be received. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -158,7 +158,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // These failure messages explain how to correct the file.
+  // The messages of these failures already explain how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed')
     return (await isLoadTakenBack(system.db, system.loads, environmentId, load.jobId))
@@ -191,8 +191,8 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // The counts of a stopped pass cover only a part of the file, so they are not shown as its
-  // result.
+  // A load that failed with `too_many_rejects` has counted only a part of its file, so the counts
+  // are not printed.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -255,7 +255,9 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** Returns a line that describes the detected format, followed by notes on the reading. */
+/**
+ * Returns a line that describes the detected format, followed by one line for each of its notes.
+ */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;

@@ -11,7 +11,9 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Returns whether all users of the chunk could be new. If so, an insert is worth trying. */
+/**
+ * Returns whether all users of the chunk could be new, so that it is worth trying to insert them.
+ */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -22,7 +24,10 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** True if each row is a user who has their own record, and no row removes values. */
+/**
+ * True if the chunk contains only users and events, each user has a record of their own, and no row
+ * removes a value.
+ */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
@@ -73,7 +78,10 @@ async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** If all users of a merged chunk were new, remembers that the next chunk may be inserted. */
+/**
+ * Learns from a merged chunk whether inserting the next chunk is worth trying: only if all users of
+ * this chunk were new.
+ */
 export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) memory.users = 'known';

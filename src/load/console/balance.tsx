@@ -4,7 +4,10 @@ import { type LoadJob, refusedHref } from '../../console/client/lib/jobs.ts';
 
 /* Balance of a load's records: a bar, and each number next to its label. */
 
-/** Parts of a balance. The keys are names in the API and of colours in tokens.css. */
+/**
+ * Labels of the parts of a balance. Each key is the name of a count in the API and of a colour in
+ * tokens.css.
+ */
 const parts = {
   inserted: 'new',
   updated: 'changed',

@@ -15,7 +15,6 @@ interface CausesProps {
   readonly hrefOf: (id: string) => string;
 }
 
-/** The most frequent cause comes first. */
 export function Causes({ job, title, aside, chosen = '', hrefOf }: CausesProps): VNode {
   const { count } = job.rejects;
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(

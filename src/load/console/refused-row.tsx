@@ -5,7 +5,10 @@ import { Button, named } from '../../console/client/ui/controls.tsx';
 import { VisibleText } from '../../console/client/ui/page.tsx';
 import type { Reject } from '../rejects/api.ts';
 
-/** Edits to a record: the changed cells by column name, or the whole record as text. */
+/**
+ * Changes that a person has made to a record: the changed cells by column name, or the whole record
+ * as text.
+ */
 type RecordEdit = ReadonlyMap<string, string> | string;
 
 export interface Edited {
@@ -20,8 +23,8 @@ function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdi
 }
 
 /**
- * Returns a file of the edited records, each with its job and row. The file is CSV if `columns` is
- * set, otherwise NDJSON.
+ * Returns a file of the edited records, each with the job and row of the refused record. The file
+ * is CSV if `columns` is set, otherwise NDJSON.
  * @throws Error if an edited text is not a JSON object
  */
 export function fileOf(jobId: string, edited: readonly Edited[], columns: readonly string[] | null): string {
@@ -46,8 +49,8 @@ function jsonLine(jobId: string, { reject, edit }: Edited): string {
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     throw new Error(`Row ${reject.row} is not a JSON object.`);
-  // The original text is sent, because parsing it in the browser would round numbers that have many
-  // digits.
+  // Keeps the text of the record as it is, because a parsed number with many digits would be
+  // rounded.
   const comma = Object.keys(record).length === 0 ? '' : ',';
   const origin = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
   return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${origin}`;

@@ -30,7 +30,7 @@ import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
-/** Corrected records are loaded as a new file. */
+/** Page on which a person corrects refused records and sends them as a new file. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -91,14 +91,14 @@ interface RefusedProps {
 const noEdits: Edits = new Map();
 
 interface Checked {
-  /** Reasons why a load would refuse the edited records, by row. */
+  /** By row: the reason why a load would refuse the edited record. */
   readonly problems: ReadonlyMap<number, string>;
   readonly refused: number;
 }
 
 const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
 
-/** After each change, the edits count as unchecked. */
+/** Any change to the edits discards the result of the last check. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -147,7 +147,6 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
 
 const rowsOnPage = 50;
 
-/** The file of edits identifies each record by its row. */
 function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const url = jobPath(job.job_id);
@@ -225,7 +224,9 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Scrolls to the records with the selected cause, which may be far below. */
+/**
+ * When another cause is selected, scrolls to its records, because they may be far down the page.
+ */
 function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);

@@ -13,7 +13,10 @@ export class BinaryArray {
     for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
   }
 
-  /** Reserves the next element and returns the position of its bytes. */
+  /**
+   * Adds an element of `length` bytes. Returns the position at which the caller must write these
+   * bytes.
+   */
   reserve(length: number): number {
     const at = this.bytes.writeInt32BE(length, this.#at);
     this.#at = at + length;
