@@ -1,4 +1,5 @@
-// Changes to environments, keys and sessions made by people. Each change is reported as an act.
+// Functions with which people change environments, keys and sessions. Each function also records an
+// entry in the audit log.
 import { type ActContext, act } from '../postgres/acts.ts';
 import {
   changeEnvironment,

@@ -20,7 +20,10 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/** Lifetime of the key for a single call, in case the process is killed before deleting the key. */
+/**
+ * Lifetime of the key that the command creates for one call. The command normally deletes the key
+ * afterwards, but cannot if its process is killed.
+ */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({
@@ -174,8 +177,8 @@ async function answer(
       process.exitCode = exitCodes.failed;
     }
     const link = paginate ? /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') : null;
-    // The link may contain an address of the service that this machine cannot reach, so only the
-    // link's query is used.
+    // The URL in the `Link` header may have a host that is not reachable from this machine.
+    // Therefore, only its query is used.
     const query: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
     next = query === null || terminal.closed ? null : { ...request, url: new URL(query, request.url) };
   }

@@ -8,9 +8,9 @@ import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes for
- * single records and profiles cache keys for a second. Requests from the console may have a session
- * instead. Its scopes depend on how the user signed in.
+ * Checks the key or the session of each request before the body is read. A revoked key is refused
+ * at once by most routes. The routes for single records and profiles may accept it for another
+ * second, because they cache keys. The console sends a session cookie instead of a key.
  */
 export function addAuth(app: FastifyInstance, system: System): void {
   const { db, config, acts } = system;
@@ -74,7 +74,6 @@ function admit(
   if (isRefusal(caller)) {
     request.keyRefusal = caller;
     reply.header('www-authenticate', 'Token');
-    // The console shows the reason.
     if (caller.sentence !== undefined) return inputError('invalid_api_key', caller.sentence, 'session');
     return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[caller.refused]);
   }
@@ -98,7 +97,10 @@ function admit(
 const expectedHeader = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** Details of a refusal, which do not reveal which keys exist. */
+/**
+ * Error details by reason. Three reasons share one text, so that nobody can find out which keys
+ * exist.
+ */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${expectedHeader} is missing`,
   malformed: `not of the form that is expected: ${expectedHeader} (or Bearer, or the key alone), a key that begins with slk_`,

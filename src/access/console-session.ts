@@ -23,7 +23,7 @@ import { noTurns, staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;
 
-/* Sign-in to the console: exchanges a key or a one-time link for a secret in a cookie. */
+/* Signs in to the console: exchanges a key or a one-time link for a session cookie. */
 
 interface ConfiguredKeys {
   readonly apiKey: string | null;
@@ -81,7 +81,7 @@ export async function signInByLink(
   return environmentId === null ? null : openSession(context, { environmentId, holder: 'link' }, client);
 }
 
-/** Returns the token of a one-time link, which signs in its user as an administrator. */
+/** Returns the token of a one-time link. Opening the link signs the user in as an administrator. */
 export async function createSignInLink(context: ActContext, environmentId: number): Promise<string> {
   const token = makeSecret();
   await act(
@@ -94,7 +94,7 @@ export async function createSignInLink(context: ActContext, environmentId: numbe
 
 export interface Opening {
   readonly environmentId: number;
-  /** Name of the sign-in way. */
+  /** Name of the `SignInWay` that opened the session. */
   readonly holder: string;
   readonly keyId?: string;
   readonly secret?: string;
@@ -102,7 +102,10 @@ export interface Opening {
   readonly expiresAt?: Date | null;
 }
 
-/** The cookie of the session is new, so nobody can know it beforehand. */
+/**
+ * Always creates a new cookie, so that an attacker cannot make a browser use a cookie that the
+ * attacker knows.
+ */
 export async function openSession(
   context: ActContext,
   opening: Opening,
@@ -191,9 +194,8 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
 /**
- * Returns the caller of a session cookie, or a refusal. The sign-in way of the session decides what
- * the caller may do. That decision may wait for another service, so only the look-up of the cookie
- * takes a turn.
+ * Returns the caller to whom a session cookie belongs, or a refusal. `turns` limits only the
+ * look-up of the cookie. `admit` is outside that limit, because it may call another service.
  */
 export async function verifySession(
   context: SessionContext,

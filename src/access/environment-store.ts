@@ -78,7 +78,6 @@ export async function lockEnvironment(db: Database, environmentId: number): Prom
     .executeTakeFirstOrThrow();
 }
 
-/** The secret never changes. */
 export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
   const { record_key } = await selectWhere(db, 'environments', { environmentId })
     .select('record_key')

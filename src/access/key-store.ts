@@ -17,7 +17,10 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/** Maximum number of sessions per key, including ended sessions. One more replaces the oldest. */
+/**
+ * Maximum number of sessions per key or user, including ended sessions. Adding another session
+ * deletes the oldest.
+ */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -191,7 +194,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Writes at most once a minute per key. */
+/** Records the time at which the key was last used, at most once a minute. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -208,14 +211,20 @@ export interface NewSession {
   readonly holder: string;
   readonly keyId: string | null;
   readonly subject: string | null;
-  /** HMAC of the configured key. If that key changes, the session ends. */
+  /**
+   * HMAC of API_KEY or ADMIN_KEY. If that key changes, the session ends. `null` for other ways to
+   * sign in.
+   */
   readonly mark: Buffer | null;
   readonly client: string;
-  /** Earliest end. Default: CONSOLE_SESSION_MS from now. */
+  /** The session ends at this time, and at the latest after CONSOLE_SESSION_MS. */
   readonly expiresAt: Date | null;
 }
 
-/** Adds a session, and deletes the oldest sessions of the holder beyond MAX_SESSIONS_PER_KEY. */
+/**
+ * Adds a session. If its key or user then has more than MAX_SESSIONS_PER_KEY sessions, deletes the
+ * oldest.
+ */
 export async function insertSession(db: Database, { cookie, expiresAt, ...session }: NewSession) {
   return inOneTransaction(db, async (transaction) => {
     const added = await transaction

@@ -14,7 +14,7 @@ export interface HeldSession {
   readonly subject: string | null;
 }
 
-/** Present scopes of a session, or the reason why it is refused. */
+/** Scopes that a session has at the moment, or the reason why the session is refused. */
 export type Admission =
   | { readonly scopes: readonly Scope[]; readonly isAdmin: boolean }
   | { readonly refused: 'revoked' | 'expired'; readonly sentence?: string };
@@ -25,8 +25,8 @@ export interface SignInContext extends ActContext {
 }
 
 /**
- * A way to sign in to the console. A session stores its name, and it decides what the session may
- * do.
+ * A way to sign in to the console. Each session stores the name of the way that opened it. That way
+ * decides what the session may do.
  */
 export interface SignInWay<Session extends HeldSession = HeldSession> {
   /** At most 20 lower-case letters. */

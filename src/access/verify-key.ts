@@ -1,7 +1,8 @@
 /*
- * Access: callers and their scopes. An API key belongs to one environment. `verifyKey` turns an
- * Authorization header into a caller. `KeyCache` caches callers for a second and shares look-ups.
- * Keys are stored as digests and compared in constant time. Browsers use `console-session.ts`.
+ * Authenticates callers and determines their scopes. An API key belongs to one environment.
+ * `verifyKey` returns the caller for an Authorization header. `KeyCache` caches callers for a
+ * second. Keys are stored as digests and compared in constant time. The sessions of browsers are in
+ * `console-session.ts`.
  */
 
 import pLimit from 'p-limit';
@@ -15,14 +16,18 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Look-ups of credentials not known to be valid: maximum running, and maximum waiting. */
+/**
+ * Limits for look-ups of keys and cookies that have not been valid before: how many run
+ * concurrently, and how many wait.
+ */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
 export const staticKeyId = 'API_KEY';
 
 /**
- * Compared instead of an unknown key's digest, so that unknown ids take as long as wrong secrets.
+ * If a key id is unknown, the key is compared with this digest. Otherwise, the shorter response
+ * time would reveal that the id does not exist.
  */
 const noDigest = digestKey('');
 
@@ -41,12 +46,13 @@ export interface Turns {
   run<T extends object>(credential: string, lookUp: () => Promise<T | KeyRefusal>): Promise<T | KeyRefusal>;
 }
 
-/** Does not limit concurrent look-ups: each of them starts immediately. */
+/** Starts every look-up immediately, without a limit. */
 export const noTurns: Turns = { run: (_credential, lookUp) => lookUp() };
 
 /**
- * Returns the caller for an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
- * refusal. `staticKey` (API_KEY) grants every scope in the environment `default`.
+ * Returns the caller for an Authorization header, or a refusal. The usual header is `Token <key>`.
+ * See `keyIn` for the other forms. `staticKey` (API_KEY) grants every scope in the environment
+ * `default`.
  */
 export async function verifyKey(
   db: Database,
@@ -69,7 +75,7 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // Nothing waits for this update, because the time of last use is only shown to people.
+  // The request does not wait for this update: the time is only shown to people.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
@@ -128,7 +134,10 @@ export class KeyCache {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Never waits for a look-up. */
+  /**
+   * Returns the cached caller, or `null` if the header is not cached. If the entry is about to
+   * expire, renews it in the background.
+   */
   get(header: string): Caller | null {
     const entry = this.#cached.get(header);
     if (entry === undefined) return null;
@@ -149,7 +158,8 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // After the lifetime of an entry, a look-up is not joined, because its caller may be outdated.
+    // Does not join a look-up that is older than the lifetime of a cache entry. Since it started,
+    // the key may have been revoked.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -179,8 +189,9 @@ export class KeyCache {
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies immediately if they have been valid before. All others share a few
- * turns, so that strangers cannot occupy all database connections.
+ * Looks up keys and cookies immediately if they have been valid before. All other look-ups share a
+ * small concurrency limit. Otherwise, requests with invalid keys could occupy all database
+ * connections.
  */
 export class LookupTurns implements Turns {
   readonly #good = new Set<string>();
@@ -223,7 +234,10 @@ export class LookupTurns implements Turns {
   }
 }
 
-/** Limits the wait for the database, because connections stay open while a database is frozen. */
+/**
+ * Sets a deadline for a look-up in the database. A frozen database keeps its connections open, so
+ * that without the deadline the look-up would never end.
+ */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');

@@ -32,8 +32,9 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion behind all loads accepted before it. Returns its job id, or that of the first
- * request if the idempotency key is repeated. @throws InputError `idempotency_conflict`
+ * Queues a deletion that starts after all loads accepted before it have ended. Returns the job id.
+ * If the idempotency key is repeated, returns the job id of the first request.
+ * @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(
   context: LoadContext,
@@ -130,8 +131,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // `dry_run` is in the body, because a misspelt query parameter would be ignored and the deletion
-  // would run. A misspelt member is refused.
+  // `dry_run` is a member of the body, not a query parameter. A misspelt query parameter would be
+  // ignored and the deletion would run, but a misspelt member of the body is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -148,8 +149,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
 }
 
 /**
- * Returns the schema of a body that contains ids, and a reader for such bodies. The reader throws
- * `InputError`.
+ * Returns the schema of a request body that contains ids, and a function that reads the ids. The
+ * function throws `InputError`.
  */
 export function idList(entity: Entity, description: string) {
   const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
@@ -197,7 +198,10 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/** Checks ids from sources other than JSON. Returns them without duplicates. @throws InputError */
+/**
+ * Checks ids that do not come from a JSON body, for example from a file. Returns them without
+ * duplicates. @throws InputError
+ */
 export function checkIds(entity: Entity, texts: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: texts }));
   return [...new Set(texts)];
@@ -303,7 +307,7 @@ export function renderDeletionDetail(
     ...renderRun({ ...deletion, ...history, sources: [], files: [], rejects: noRejects, cursor: null }),
     ...item,
     completed_rows: ended,
-    // Below 1 until the end, because files must still be removed after the last id.
+    // At most 0.99 until the job is completed, because files are removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     removed: deletion.removed,
     purge_exports: deletion.purgeExports,

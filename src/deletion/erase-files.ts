@@ -29,8 +29,9 @@ const fileDeleted =
   'Data was deleted while the load was held, and the load would restore the data. Send the file again';
 
 /**
- * Removes the stored files of all earlier loads, because finding the ids would require reading all
- * files. A held load fails, because its file would restore deleted data.
+ * Removes the stored files of all earlier loads, because finding the ids in them would require
+ * reading all files. If a load is still held, it fails: loading its file later would restore
+ * deleted data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -121,8 +122,9 @@ function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Sorted ids that contain delimiters. An id that begins with another id is omitted. At each
- * position, only the last id that is not greater than the remaining text can match.
+ * The ids that contain delimiters, in sorted order. An id that begins with another id is omitted,
+ * because that other id matches wherever the longer one does. Therefore, a binary search finds the
+ * only id that can match at a position.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
@@ -163,15 +165,18 @@ class CompositeIds {
 }
 
 /**
- * Returns false inside a word, such as at `a:b` in `data:binary`. A byte of 0x80 or more may be
- * part of a blank.
+ * Returns true if a value may begin at this position, and false if the position is inside a word,
+ * such as at `a:b` in `data:binary`. A byte of 0x80 or more may be the end of a non-ASCII space.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/** Formats a number as bulk data formats an id. Returns any other text unchanged. */
+/**
+ * Converts a number to the text that an id has after a bulk load, such as `1` for `1.0`. Returns
+ * any other text unchanged.
+ */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

@@ -95,7 +95,10 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Also starts the next job in the lane. Does nothing if the deletion has ended. */
+/**
+ * Marks a deletion as failed and starts the next job in the lane. Does nothing if the deletion has
+ * already ended.
+ */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,
@@ -144,8 +147,9 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
 }
 
 /**
- * Removes the profiles' logged images in slices, and the profiles in the same transaction as the
- * last slice.
+ * Removes the profiles of a batch. First removes the previous versions of these profiles from the
+ * change log, several rows per call. The last call removes the remaining versions and the profiles
+ * in one transaction.
  */
 async function removeBatch(
   db: Database,
@@ -158,8 +162,8 @@ async function removeBatch(
 }
 
 /**
- * Deletes companies. First removes the users from them, because a user's record would restore the
- * user's company.
+ * Deletes companies. Users are removed from a company before its profile is deleted. In the
+ * opposite order, a record for one of the users could create the company again.
  */
 function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
@@ -174,8 +178,9 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 const writersTimeoutMs = 10_000;
 
 /**
- * Clears references to companies that have no profile. A record written during the deletion may
- * have added such a reference. Therefore, this first waits until earlier writers have finished.
+ * Clears references to companies that have no profile. Records written during the deletion may have
+ * added such references. Therefore, this function first waits until the transactions of these
+ * records have ended.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

@@ -14,15 +14,16 @@ export interface DeletionSeam {
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files that contain events, before rows are removed. Returns a second pass,
-   * which runs after the rows have been removed. Each attempt runs both passes.
+   * Removes the ids from files that contain events. Called before the rows in the database are
+   * removed. The returned function is called after they have been removed. Each attempt calls both
+   * functions.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that fails a deletion. */
   failed?(db: Database, environmentId: number): Promise<void>;
   /**
-   * Returns the time before which events may exist only in files. `null` if all events are in the
-   * database.
+   * Returns the time before which events may be only in files. Later events are all in the
+   * database. `null` if there are no such files.
    */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
 }
@@ -40,7 +41,7 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** A Boolean option for deletions. */
+/** A boolean option that a capability adds to deletions. */
 export interface DeletionOption {
   /** Name in the request body and in the job record. The command-line option is `--name`. */
   readonly name: string;
@@ -51,7 +52,7 @@ export interface DeletionOption {
   readonly record: string;
   /** Description in the command-line help. */
   readonly flag: string;
-  /** Words that end the confirmation question. */
+  /** End of the question with which the command asks for confirmation. */
   readonly question: string;
 }
 
@@ -62,8 +63,9 @@ export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Runs `work` and records its counts in one transaction. Commits only if this attempt still owns
-   * the task. @throws ConflictError if the task is lost, or the reason of an aborted signal
+   * Runs `work` and adds its counts to the deletion, in one transaction. The transaction is
+   * committed only if this attempt still owns the task.
+   * @throws ConflictError if another worker owns the task, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
   /** Call it regularly during long reads. @throws the reason of an aborted signal */

@@ -56,8 +56,9 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * Adds counts and renews the lease, as the last statement of each transaction. Progress resets the
- * failure and loss counters. If this returns false, the task is lost and the caller must roll back.
+ * Adds counts to the deletion and renews the lease. Must be the last statement of each transaction.
+ * If any count is above zero, resets the failure counters of the task. Returns false if another
+ * worker owns the task. The caller must then roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -124,8 +125,8 @@ export function forgetDeletions(db: Database, days: number): Promise<number> {
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
 /**
- * Reads deletions by job id, in no particular order. The place in the lane is read only for a
- * single id.
+ * Reads deletions by job id, in no particular order. The position in the queue is read only if
+ * there is a single id.
  */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
@@ -213,8 +214,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 
 /**
  * Restarts the running exports of the environment. Their workers notice the restart when they renew
- * the lease. Returns the time of the restart. Exports whose snapshot is later than that time
- * contain no deleted data.
+ * the lease. Returns the time of the restart. An export contains no deleted data if its snapshot
+ * was taken after that time.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -232,7 +233,10 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/** Adds the removed archived events to the counts of their ids. Returns the number of events. */
+/**
+ * For each id, adds the number of its events that were removed from files. Returns the total number
+ * of these events.
+ */
 export async function countErased(
   db: Database,
   deletionId: number,

@@ -189,7 +189,10 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
   );
 }
 
-/** In addition to these flags, contains the values of `optionFlags`. */
+/**
+ * The flags of an export that apply to the request. The values of `optionFlags` are added at run
+ * time.
+ */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
 /**
@@ -233,8 +236,8 @@ function toBody(options: ExportOptions, request: Wish): Readonly<Record<string, 
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // An InputError means that the export has already ended. Any other error, such as an
-    // unavailable database, is logged.
+    // The export may have ended before the cancellation. That is reported as an InputError, which
+    // needs no log entry.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
 }
@@ -272,7 +275,10 @@ async function print(
   terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/** Creates either the complete folder or none. Returns false if it was stopped. */
+/**
+ * Writes the exported files to a folder. If this fails or is stopped, the folder does not exist.
+ * Returns false if `signal` stopped it.
+ */
 async function save(
   { system, environmentId }: EnvironmentSession,
   result: Export,

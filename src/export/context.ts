@@ -6,7 +6,7 @@ import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files of an export. Tests replace it with writers that stop at a chosen point. */
+/** Writes the files of an export. Tests pass a writer that stops at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
@@ -14,7 +14,10 @@ export interface ExportContext extends TaskContext {
   readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** Base URL for links that are not created in response to a request, without a trailing slash. */
+  /**
+   * Base URL for links in messages, without a trailing slash. Links in a response use the URL of
+   * the request instead.
+   */
   readonly baseUrl: string;
   /** Maximum duration of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
@@ -36,7 +39,10 @@ export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/** Each attempt has its own folder, so a late attempt cannot touch the files of another attempt. */
+/**
+ * Returns the folder of one attempt. Attempts do not share a folder, so a delayed attempt cannot
+ * overwrite the files of a later one.
+ */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

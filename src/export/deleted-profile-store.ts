@@ -100,8 +100,8 @@ export function deleteEvents(
 }
 
 /**
- * In archived tables that have not yet been dropped, deletes up to `limit` events of the users or
- * removes the companies from up to `limit` events. Returns the number of these events.
+ * Removes up to `limit` events of the users, or the company from up to `limit` events, in archived
+ * tables that have not been dropped yet. Returns the number of these events.
  */
 export async function eraseUndropped(
   db: Database,
@@ -122,14 +122,17 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** Prevents triggers from storing images of the rows that this transaction removes. */
+/**
+ * Tells the triggers on profiles that this transaction erases data. The triggers then do not copy
+ * the removed rows to the change log.
+ */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
 /**
- * For each id in the deletion, adds the number of the id's rows in `from` to the recorded count.
- * `id` is the column that contains the id.
+ * Returns the CTE `noted`. It counts the rows of `from` per id and adds the counts to `counter` of
+ * the ids in the deletion. `id` is the column of `from` that contains the id.
  */
 function recordCounts(
   deletionId: number,
@@ -145,7 +148,10 @@ function recordCounts(
     )`;
 }
 
-/** Removes the profiles and their images in key order, like all writers. */
+/**
+ * Removes the profiles, and their previous versions in the change log. Locks the profiles in key
+ * order, like all other writers, to prevent deadlocks.
+ */
 export async function removeProfiles(
   db: Database,
   entity: Entity,
@@ -167,8 +173,8 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // Earlier writers of these profiles have ended, so this statement also removes the images that
-  // they stored.
+  // The locks on the profiles guarantee that earlier writers have ended. Therefore, this statement
+  // also removes the versions that those writers added.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
@@ -192,9 +198,9 @@ export async function removeProfiles(
 }
 
 /**
- * Removes images of the profiles from the change log: all images if `limit` is `null`, otherwise
- * exactly `limit` images, or none if there are fewer. Leaves one empty row per profile, from which
- * exports of changes report the removal.
+ * Removes previous versions of the profiles from the change log. If `limit` is `null`, removes all
+ * of them. Otherwise, removes exactly `limit` versions, or none if there are fewer. Leaves one
+ * empty row per profile, so that exports of changes still report the removal.
  */
 export async function eraseImages(
   db: Database,
@@ -236,8 +242,8 @@ export async function eraseImages(
 }
 
 /**
- * Removes the companies from the images of all users. Reads the whole log, because no index can
- * find images by company.
+ * Removes the companies from the previous versions of all users in the change log. Reads the whole
+ * log, because no index contains the company.
  */
 export async function eraseCompanies(
   db: Database,
@@ -251,8 +257,8 @@ export async function eraseCompanies(
 }
 
 /**
- * Removes the companies from up to `limit` users, in key order. Afterwards, older records no longer
- * apply to these users.
+ * Removes the companies from up to `limit` users, in key order. Also sets `updated_at` of these
+ * users, so that records that are older than the deletion no longer change them.
  */
 export async function releaseUsers(
   db: Database,
@@ -318,8 +324,8 @@ export function releaseEvents(
 }
 
 /**
- * Returns the companies that have no profile. All references to these companies are older than the
- * removal.
+ * Returns those of `ids` that have no profile in `companies`. Omits a company that a record has
+ * created again, because references to that company may be newer than the deletion.
  */
 export function withoutProfile(
   db: Database,

@@ -15,7 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** How long a link is valid, in milliseconds. New links are created each time the job is read. */
+/** Lifetime of a link, in milliseconds. To get new links, read the job again. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -26,7 +26,7 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** If `manifest` is `null`, the files have not been written yet or have expired. */
+/** `manifest` is `null` if the files have not been written yet or have expired. */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -38,7 +38,10 @@ export function linksExpireAt(): Date {
   return new Date(Date.now() + LINK_TTL_MS);
 }
 
-/** The key or console session that a link is bound to. The link ends with it. */
+/**
+ * The key or console session for which a link was created. The link is valid only as long as this
+ * key or session.
+ */
 export interface LinkHolder {
   readonly kind: 'key' | 'session';
   readonly id: string;
@@ -50,9 +53,10 @@ export function linkHolder({ keyId, session }: Caller): LinkHolder {
 }
 
 /**
- * Returns links signed by the file store or, if it cannot sign, links at `baseUrl` signed by
- * sluice. Links signed by sluice are bound to `holder` unless it is `null`, as in messages. Returns
- * no links unless the export is completed and its files exist.
+ * Returns links to the files of an export. If the file store can sign links, the links lead
+ * directly to the file store. Otherwise, they lead to `baseUrl`, and sluice signs them and binds
+ * them to `holder`. If `holder` is `null`, as for links in messages, they work for everybody.
+ * Returns no links unless the export is completed and its files exist.
  */
 export async function fileLinks(
   { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,
@@ -96,8 +100,8 @@ async function ourLinks(
 }
 
 /**
- * The links are valid for LINK_TTL_MS and not bound to a holder. Returns no links if the files have
- * been removed.
+ * Returns links for a message. They work for everybody until LINK_TTL_MS has passed. Returns no
+ * links if the files have been removed.
  */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & KeyContext,
@@ -110,7 +114,10 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** Changing API_KEY ends the links of its callers. Changing ADMIN_KEY ends those of sessions. */
+/**
+ * Keys that are part of the signature. If API_KEY changes, links created for requests with that key
+ * become invalid. If ADMIN_KEY changes, links created for console sessions become invalid.
+ */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;
 }
@@ -119,7 +126,10 @@ interface LinkParts extends KeyContext, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
-/** Signs the parts as a JSON array, in which no part can extend into the next one. */
+/**
+ * Signs the parts as a JSON array. Plain concatenation would be ambiguous: different parts could
+ * result in the same text.
+ */
 function sign(key: Buffer, parts: LinkParts): string {
   const { environmentId, jobId, filename, expires, holder, config } = parts;
   const file = ['v1', environmentId, jobId, filename, expires];
@@ -146,7 +156,7 @@ export interface LinkRequest {
 export type LinkedFile = ExportFile & {
   readonly ref: FileRef;
   readonly environmentId: number;
-  /** Requester of the link. */
+  /** The user or key that requested the link. */
   readonly actor: Actor;
 };
 
@@ -164,7 +174,6 @@ export async function findLinkedFile(
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, holder, config };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
-  // Takes the same time wherever the signatures differ.
   const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected);
   if (!isOurs || row === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {

@@ -11,10 +11,13 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** `null` if all users are selected. */
+  /** Condition that the exported users must satisfy. `null` if all users are exported. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Source of the events, with the columns of `sluice.events`. Default: that table. */
+  /**
+   * Table or subquery that contains the events, with the columns of `sluice.events`. Default:
+   * `sluice.events`.
+   */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -44,9 +47,10 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * If there is a filter on users, a company needs a user who satisfies the whole filter. An excluded
- * segment also excludes the companies of its users, but excluding a user by id does not exclude the
- * user's companies.
+ * Returns the condition for exporting a company. If the request selects users, the company must
+ * have a user who satisfies all conditions on users. If the request excludes a segment, the
+ * companies of its users are excluded too. Excluding a user by id does not exclude the user's
+ * company.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -86,7 +90,10 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/** Users without a profile are in no segment. */
+/**
+ * Returns the condition for exporting an event. A user without a profile is not in any segment, so
+ * a segment neither selects nor excludes the events of that user.
+ */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -145,11 +152,14 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** True for rows written by a transaction that is not visible to the cursor. */
+/**
+ * Returns the condition for rows that were written after the cursor `since`. These are the rows
+ * whose transaction is not visible in the cursor's snapshot.
+ */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
-  // With a literal, the planner can use block ranges. The literal is safe, because a cursor
-  // contains only digits, colons and commas.
+  // The cursor is a literal instead of a parameter, so that the planner can use the BRIN index.
+  // This is safe, because `isCursor` allows only digits, colons and commas.
   if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
@@ -211,9 +221,9 @@ export function nameTest({ names, patterns }: ExcludedValues): (name: string) =>
   return (name) => exact.has(name) || globs.some((matches) => matches(name));
 }
 
-// Filter values are text parameters with a cast (see `src/postgres/copy-out.ts`). Only two kinds of
-// numbers are literals, which the planner can use for estimates: the environment and the time
-// bounds.
+// Filter values are passed as text parameters with a cast (see `src/postgres/copy-out.ts`). Only
+// the environment and the time bounds are literals, because the planner uses them for its
+// estimates. They are numbers, so they cannot inject SQL.
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 

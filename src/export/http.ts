@@ -193,7 +193,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-/** All invalid links get the same response, no matter what is wrong with them. */
+/** All invalid links get the same response, which does not reveal why a link is invalid. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
 const matching = (form: RegExp, schema: TString) =>
@@ -308,10 +308,9 @@ interface ByteRange {
 }
 
 /**
- * Returns `null` for the whole file, including when there are several ranges or the header is
- * unreadable, because RFC 9110 allows a server to ignore such headers. The library range-parser is
- * not used, because it refuses a suffix longer than the file and a range that ends before it
- * begins.
+ * Returns `null` if the whole file is to be sent. RFC 9110 allows this for several ranges and for a
+ * header that cannot be parsed. The library range-parser is not used, because it refuses a suffix
+ * longer than the file and a range that ends before it begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

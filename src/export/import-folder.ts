@@ -117,8 +117,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * If an earlier call loaded the file but some of its rows have been deleted since, loads it again.
- * `restored` is `null` if the load failed.
+ * Loads a file, unless an earlier call has loaded it. If some of its rows have been deleted since,
+ * loads it again. `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,
@@ -226,7 +226,7 @@ export async function writeSetup(
 }
 
 export interface SetupLoaded {
-  /** `left`: nothing was changed, because the environment has different definitions. */
+  /** `left`: the environment has different definitions, so none were added. */
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 

@@ -5,8 +5,8 @@ import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
 /**
- * Returns the instant from which all events are certainly stored, if the range begins before that
- * instant. Otherwise, returns `null`.
+ * Events before a certain instant may have been removed by retention. Returns that instant if the
+ * range of the export begins before it, otherwise `null`.
  */
 export async function findLaterStart(
   db: Database,

@@ -61,7 +61,10 @@ const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
-  /** Cursor to pass as `since` of the next export. */
+  /**
+   * All events from this instant on are stored. Set only if the range of the export begins before
+   * it. Retention may have removed those earlier events.
+   */
   cursor: Type.String(),
   /**
    * Instant from which all events are stored. Set if the range begins earlier, because retention
@@ -69,8 +72,8 @@ const manifest = Type.Object({
    */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**
-   * Loads that had been accepted but not ended. The files may contain only some of these loads'
-   * rows.
+   * Loads that had been accepted but not ended when the snapshot was taken. The files may contain
+   * some of their rows, but not all.
    */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   datasets: Type.Array(

@@ -60,7 +60,8 @@ export class ExportOptions {
   }
 
   /**
-   * Returns the conditions on users. Relative periods end at `now`.
+   * Returns the conditions on users that the request contains. Periods such as the last seven days
+   * end at `now`.
    * @throws FinalFailure if a segment or an option no longer exists
    */
   async selectUsers(
@@ -80,7 +81,10 @@ export class ExportOptions {
     };
   }
 
-  /** Without one of its conditions, an export would contain more than was requested. */
+  /**
+   * Returns an option that a stored request contains. If this build does not have the option,
+   * throws, because ignoring it would export more than was requested.
+   */
   #option(name: string): ExportOption {
     const option = this.#options.get(name);
     if (option !== undefined) return option;

@@ -17,8 +17,8 @@ import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * Each pattern is compared with every row and name, and one comparison may cost the product of both
- * lengths.
+ * Limited because each pattern is compared with every row and name. One comparison can take time
+ * proportional to the product of the two lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 
@@ -70,7 +70,10 @@ export function readRequest(
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Returns warnings about unknown fields. A field that looks misspelt is a problem instead. */
+/**
+ * Returns a warning for each unknown field. If its name resembles a known field, adds a problem
+ * instead.
+ */
 function findIgnored(
   fields: readonly string[],
   normalized: Readonly<Record<string, unknown>>,
@@ -97,7 +100,7 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<ExportOptions['schema']>, keyof Lists> & Lists;
 
-/** An alias is ignored if the field itself is given. */
+/** Aliases of fields. If a request contains both, the alias is ignored. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
@@ -131,8 +134,8 @@ function digits(item: unknown): unknown {
 }
 
 /**
- * Returns only the valid fields, so that further problems in them can be found. Returns no fields
- * if the maximum number of problems has been reached.
+ * Removes the fields and list items that already have a problem, so that the remaining ones can be
+ * checked too. Returns no fields if the maximum number of problems has been reached.
  */
 function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
@@ -220,7 +223,7 @@ function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   return terms.flatMap((term) => readTerm(term, problems) ?? []);
 }
 
-/** Splits a term at its first colon. The value may contain further colons. */
+/** Splits a term such as `user:ID` at its first colon. The id may contain further colons. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
   const [, name = term, value = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
@@ -234,7 +237,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // Allows two additional bytes, for a star at each end of an id.
+  // Allows two bytes more than the longest id, for a `*` at each end.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

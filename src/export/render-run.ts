@@ -4,12 +4,14 @@ import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { Export } from './store.ts';
 
-/** Facts for the document of an export or of work that exports. The files may have expired. */
+/**
+ * The parts of an export from which its document is rendered. The files may already have expired.
+ */
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The document lists files in this order. The ledger and the manifest use different orders.
+  // In the document, files have this order. The ledger and the manifest use other orders.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

@@ -37,8 +37,8 @@ import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
 /**
- * Maximum time for counting the rows of a file, in milliseconds. If that is not enough, an estimate
- * is used.
+ * Maximum time for counting the rows of one file, in milliseconds. If counting takes longer, an
+ * estimate is used.
  */
 const EXPORT_COUNT_MS = 2_000;
 
@@ -77,7 +77,8 @@ export async function requestExport(
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: reading.request.datasets }, 'export accepted');
-  // The task is in the ledger. If this notice to the queue is lost, the reconciler repeats it.
+  // The task is already committed. If this message to the queue is lost, the reconciler sends it
+  // again.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }
@@ -169,18 +170,13 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /**
-   * False if the number is the query planner's estimate, which is used when counting takes too
-   * long.
-   */
+  /** False if counting took too long. `rows` is then the query planner's estimate. */
   readonly isExact: boolean;
   /** Approximate size of the stored files in bytes, estimated from their first rows. */
   readonly bytes: number;
   /** Header line of a CSV file. `null` for other formats. */
   readonly header: string | null;
-  /**
-   * First rows as they appear in the file, but truncated. For binary formats, the rows are NDJSON.
-   */
+  /** The first rows of the file, each truncated. Binary formats are shown as NDJSON. */
   readonly firstRows: readonly string[];
 }
 
@@ -266,7 +262,9 @@ async function previewFile(
   };
 }
 
-/** If counting takes longer than EXPORT_COUNT_MS, returns the planner's estimate. */
+/**
+ * Counts the rows. If this takes longer than EXPORT_COUNT_MS, returns the query planner's estimate.
+ */
 async function countRows(
   client: pg.PoolClient,
   select: CopySelect,

@@ -35,8 +35,8 @@ export const EXPORT_PART_BYTES = GiB;
 const notOurs = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export in one snapshot, until `signal` is aborted. The export completes with all rows or
- * fails. A single transaction lists its files and ends it.
+ * Runs an export, until `signal` is aborted. All rows come from one snapshot. The export completes
+ * with all of them or fails: one transaction records the files and the end of the export.
  */
 export async function runExport(
   context: ExportContext,
@@ -71,8 +71,8 @@ export async function runExport(
 const loadsPauseMs = 2_000;
 
 /**
- * Defers an export that must wait for loads. While the export is queued, its last error states the
- * reason.
+ * Returns true if the export must wait for loads. Its task is then back in the queue, with an error
+ * message that names the reason.
  */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
@@ -83,8 +83,8 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
 }
 
 /**
- * Progress is recorded with each heartbeat, which limits writes to the ledger to one in two
- * seconds.
+ * Writes the files and returns a description of them. Records the progress only with each
+ * heartbeat, so that the export writes to the ledger at most once in two seconds.
  */
 async function writeFiles(
   context: ExportContext,
@@ -127,7 +127,10 @@ async function writeFiles(
   }
 }
 
-/** The commit is synchronous, because the files are already on disk. */
+/**
+ * Ends an export whose files have been written. The commit waits for the disk, so that a crash
+ * cannot lose the record of these files.
+ */
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
@@ -137,7 +140,7 @@ async function complete(
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    // Checks that the log still contains all changes since the cursor.
+    // The change log must still contain all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
@@ -159,10 +162,7 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/**
- * Returns a failure that is not retried, because another attempt would take equally long and delay
- * other exports.
- */
+/** The failure is not retried: another attempt would take equally long and delay other exports. */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -172,8 +172,8 @@ function tookTooLong(timeoutMs: number): FinalFailure {
 }
 
 /**
- * A failure to remove the files is only logged, because they are removed together with the export's
- * folder when it expires.
+ * Removes the files of one attempt. If that fails, only logs the error, because the files are
+ * removed together with the export's folder when the export expires.
  */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
@@ -201,8 +201,8 @@ export async function failExport(
 }
 
 /**
- * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation. If the
- * idempotency key is repeated, that is the time of the first call.
+ * Cancels an export and the statement that PostgreSQL runs for it. Returns the time of the
+ * cancellation. If the idempotency key is repeated, returns the time of the first cancellation.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
@@ -221,8 +221,8 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // If the session could not be ended, the worker notices the cancellation within two seconds. If
-  // the worker is paused, the reconciler ends the session.
+  // Ends the database session of the worker. If that fails, the worker notices the cancellation
+  // within two seconds. If the worker is paused, the reconciler ends the session.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
@@ -237,9 +237,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/**
- * Reports the end of the export to capabilities, in the transaction that ends it. See `JobSeam`.
- */
+/** Calls the `JobSeam` of each capability, in the transaction that ends the export. */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

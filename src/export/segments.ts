@@ -1,6 +1,6 @@
 /**
- * The segments in an export request: one whose users are exported, and those whose users are
- * excluded.
+ * Reads the segments in an export request: the segment whose users are exported, and the segments
+ * whose users are excluded.
  */
 import { Type } from 'typebox';
 import { FinalFailure, type Problem } from '../base/errors.ts';

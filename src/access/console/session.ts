@@ -1,4 +1,7 @@
-/* Starts and ends the session in `src/console/client/lib/api.ts`, and chooses its environment. */
+/*
+ * Starts and ends the console's session, and chooses its environment. The session itself is a
+ * signal in `src/console/client/lib/api.ts`.
+ */
 import { parts } from 'sluice:capabilities';
 import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
@@ -13,7 +16,10 @@ const others = new BroadcastChannel('sluice-session');
 /** Reloads the page after another tab has signed out or chosen another environment. */
 others.addEventListener('message', () => location.reload());
 
-/** Reason why a one-time link was refused. Empty if it is spent. `null` if no link was refused. */
+/**
+ * Message for the user of a refused one-time link. Empty if the link had been used or had expired.
+ * `null` if no link was refused.
+ */
 export const linkRefusal = signal<string | null>(null);
 
 /** Token of a one-time link. It is removed from the address and from the history at once. */

@@ -56,7 +56,7 @@ export function ExportForm(part: Part): VNode {
 
 interface Filter {
   readonly label: string;
-  /** Form fields that this filter sets. */
+  /** Form fields of this filter. */
   readonly fields: readonly string[];
   readonly control: (part: Part) => VNode;
 }
@@ -182,7 +182,10 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/** The first option is the default, which is omitted from the address. */
+/**
+ * Selects one of several options. The first option is the default, for which the page address
+ * contains no parameter.
+ */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -198,7 +201,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 interface SwitchProps {
   readonly name: CoreField;
   readonly label: string;
-  /** Value in the address if the switch is on. */
+  /** Value of the parameter in the page address when the switch is on. */
   readonly on: string;
 }
 

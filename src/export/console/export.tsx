@@ -149,7 +149,10 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Returns each row's cells by column. A truncated row becomes a single cell. */
+/**
+ * Returns the cells of each row by column name. A row of JSON that is truncated becomes a single
+ * cell.
+ */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {

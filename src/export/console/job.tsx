@@ -39,7 +39,6 @@ export function exportFacts({ completed_rows: rows, warnings }: ExportJobDetail)
   ];
 }
 
-/** Reloads the files when the status of the export changes. */
 export function ExportFiles({ job: { job_id, status } }: { readonly job: ExportJobDetail }): VNode {
   const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(job_id)}`;
   return <Loaded of={useApi<ExportJob>(path, undefined, status)}>{(data) => <Files of={data} />}</Loaded>;

@@ -1,4 +1,7 @@
-/* Converts a form, or the parameters in the ledger, to an export request. */
+/*
+ * Converts the fields of the form to an export request, and an earlier export to the request that
+ * created it.
+ */
 
 import { parts } from 'sluice:capabilities';
 import { plural } from '../../console/client/lib/format.ts';
@@ -80,12 +83,18 @@ export function rowsText(
   return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
-/** Returns the facts of NDJSON if the address contains an unknown format. */
+/**
+ * Returns the properties of the selected format, or of NDJSON if the page address contains an
+ * unknown format.
+ */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/** Returns the request body of an earlier export. If its options are cut, so is the body. */
+/**
+ * Returns the request body of an earlier export. If the options in the job record were truncated,
+ * the body is incomplete.
+ */
 export function exportOf({ options, emails }: Pick<ExportJobDetail, 'options' | 'emails'>): Body {
   const { retention_days: _, ...request } = options;
   return { ...(request as Body), ...(emails.length > 0 && { emails }) };
