@@ -3,7 +3,7 @@ export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
-/** Kinds of names found in data: property names by entity, and event names. */
+/** Kind of a name that occurs in data: a property of an entity, or the name of an event. */
 export type NameKind = PropertyEntity | 'event_names';
 
 /** Entity of a load. With `auto`, the keys of each record determine that record's entity. */
@@ -17,7 +17,7 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
 /** Keys that identify records. A JSON object that has none of these keys is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** Properties that a search covers besides the id. */
+/** A search for profiles compares its text with the id and with these properties. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
 /** Properties that every profile has. Exports contain them, and loads ignore them. */

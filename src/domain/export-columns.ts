@@ -8,16 +8,16 @@ export const orderOf = {
 } as const satisfies Record<FileDataset, readonly string[]>;
 
 /**
- * `json`: a JSON value. `text`: text without JSON escapes. `number`, `boolean`: columns for single
- * properties.
+ * `json`: the value as JSON. `text`: the value as text, without JSON escapes. `number` and
+ * `boolean` are used only for columns that contain a single property.
  */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
   /**
-   * True if NDJSON contains the key even when the value is null. Without the key, loading the row
-   * would not remove the user's company.
+   * True if NDJSON contains the key even when the value is null. Without the key, a load of the row
+   * would keep the user's company instead of removing it.
    */
   readonly writesNull?: boolean;
 }
@@ -25,7 +25,7 @@ export interface Column {
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
 const nullable = (name: string): Column => ({ ...optional(name), writesNull: true });
-/** The value is `true` or missing. */
+/** The value is `true` for a removed profile. Other rows have no value. */
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
@@ -56,7 +56,10 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** Returns the columns of a dataset. Columns of profiles end with two times (`profileTail`). */
+/**
+ * Returns the columns of a dataset. The two times of profiles must remain the last columns, because
+ * `profileTail` depends on this order.
+ */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

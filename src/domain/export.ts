@@ -1,15 +1,18 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** Maximum length of a cursor, which contains up to 18 digits for each open transaction. */
+/**
+ * Maximum length of a cursor. A cursor contains the id of each transaction that was open, with up
+ * to 18 digits.
+ */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
 /**
- * `datasets`: separate files for each dataset. `stream`: rows of all datasets together, in
- * chronological order.
+ * `datasets`: each dataset has separate files. `stream`: the rows of all datasets are in the same
+ * files, in chronological order.
  */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
@@ -68,12 +71,15 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** The part of a request that determines the columns of its files. */
+/** The options of an export that determine the columns of its files. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** Rows to exclude. In a pattern, `*` matches any text. For a segment, the pattern is its id. */
+/**
+ * Records or properties that an export omits. In `pattern`, `*` matches any text. For the kind
+ * `segment`, `pattern` is the id of the segment.
+ */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -117,12 +123,16 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`, whose items select datasets by name, and events by kind or name. */
+/**
+ * Reads the option `event_type`. An item selects a dataset by name, or events by their kind or
+ * name.
+ */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // Except for `track`, the name of a kind can also be the name of an event.
+  // An event can have the same name as a kind, and such an item selects both. `track` is the only
+  // kind that is not also matched as a name.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),

@@ -1,6 +1,7 @@
-// Guards check a load before it writes. A limit makes the load fail if it would refuse, change or
-// remove too much. The volume guard stops an unusual load until a person decides. It compares the
-// load's figures with those in the request or those of the latest loads of the same source.
+// Guards check a load before it writes. The limits make a load fail if it would refuse, change or
+// remove too much. The volume guard holds an unusual load until a person decides. A load is unusual
+// if its figures differ from those in the request, or from those of the latest loads of the same
+// source.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -10,7 +11,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** A load that would exceed one of these limits fails and writes nothing. */
+/** A load that would exceed one of these limits fails without writing anything. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -60,7 +61,10 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/** Reads `usual`, or figures given as text (`rows=900.. max_rejected=2%`), JSON or an object. */
+/**
+ * Reads a volume guard: the word `usual`, or figures. Figures can be an object, JSON, or text such
+ * as `rows=900.. max_rejected=2%`.
+ */
 export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
   if (value === 'usual') return value;
   const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
@@ -126,8 +130,9 @@ export interface Surprise {
 }
 
 /**
- * Returns the figures that are unexpected. `past` contains the latest loads from the source.
- * `usual` finds nothing until there are MIN_USUAL_LOADS past loads.
+ * Returns the figures of `file` that the guard does not expect. `past` contains the latest loads of
+ * the same source. With the guard `usual`, the result is empty until there are MIN_USUAL_LOADS past
+ * loads.
  */
 export function findSurprises(
   guard: VolumeGuard,

@@ -6,7 +6,7 @@ import type { Origin } from './task.ts';
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses given for a job, and the outcomes reported to them. */
+/** Mail addresses for a job, and the outcomes about which a mail is sent. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
@@ -27,7 +27,7 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** `error_code` is not limited to `errorCodes`. */
+/** `error_code` can be a code that is not in `errorCodes`. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;

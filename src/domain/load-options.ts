@@ -58,8 +58,8 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
 }
 
 /**
- * Returns the schema of an option. If the option accepts text, problems also advise quotes, because
- * YAML reads `header: 3` as a number.
+ * Returns the schema of an option in an operator's file. If the option expects text but the value
+ * is of another type, the message also advises quotes: YAML reads `header: 3` as a number.
  */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
@@ -78,7 +78,7 @@ function sourceMember(table: OptionTable, name: string): TSchema {
   return ruled(member, (value) => (table.problem(name, value) === null ? null : rule(option.rule)(value)));
 }
 
-/** All members except `entity`. */
+/** Returns the members of a file that describe a load. Callers add `entity`. */
 export const loadMembers = (table: OptionTable) => ({
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),

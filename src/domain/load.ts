@@ -13,24 +13,28 @@ export type LoadType = (typeof loadTypes)[number];
  */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /**
- * Statuses of the product whose API sluice follows. Filters accept them, but our jobs never have
- * them.
+ * sluice has the same API as another product. Filters accept these statuses of that product, but no
+ * job of sluice ever has them.
  */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** Error code if all of the first records were refused. A retry reads the remaining records. */
+/**
+ * Error code of a load that stopped early, because all of its first records were refused. A retry
+ * reads the remaining records.
+ */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** Error code if all records of the file were refused, so there is nothing to retry. */
+/** Error code of a load whose records were all refused. Such a load cannot be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
- * Work of a load's chunks. `load` writes, `dry_run` counts, `plan` stores the changes, `guard` also
- * makes a plan, `validate` only maps records, `apply` waits to write its plan. If no limit is
- * exceeded, `guard` and `validate` are followed by `load`.
+ * A pass is one run of a load's chunks over the file. `load` writes, `dry_run` counts, `plan`
+ * stores the changes, and `validate` only maps the records. `guard` stores the changes, too. If no
+ * limit is exceeded, `load` follows `guard` or `validate`. A load with the pass `apply` waits until
+ * a worker writes its plan.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -43,8 +47,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code if a deletion has removed the file of a held load. Also if a file that sluice writes
- * for its own use can no longer be written.
+ * Error code of a held load whose file was removed by a deletion. Also the error code if sluice can
+ * no longer write a file that it needs for a load of its own.
  */
 export const JOB_EXPIRED = 'job_expired';
 
@@ -101,12 +105,15 @@ export type OnDrift = (typeof onDriftChoices)[number];
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /** Number of profiles by entity, including those created only because records refer to them. */
+  /**
+   * Number of profiles by entity. Includes profiles that are created only because a record refers
+   * to them.
+   */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
   readonly values: ValueChanges;
-  /** At most MAX_PLAN_PROPERTIES, those with the most changes first. */
+  /** The properties with the most changes, at most MAX_PLAN_PROPERTIES. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
   readonly events: PlannedEvents;
@@ -155,8 +162,8 @@ export interface ChunkRange {
 }
 
 /**
- * Outcomes of records. Each record has exactly one. Columns `rows_<outcome>` count records by
- * outcome. `removed` counts profiles instead of records.
+ * Each record has exactly one of these outcomes. The column `rows_<outcome>` contains the number of
+ * records with that outcome. `rows_removed` is an exception: it counts removed profiles.
  */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 

@@ -2,7 +2,7 @@
 // status` show needs.
 import { plural } from '../base/wording.ts';
 
-/** Status of each kind of need. Needs are shown in this order. */
+/** Severity of each kind of need. Needs are shown in the order of this list. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -20,7 +20,8 @@ export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
   /**
-   * Name of the thing that the need concerns. `null` for several things, or for one without a name.
+   * Name of the job or other thing that needs attention. `null` if there are several of them, or if
+   * it has no name.
    */
   readonly subject: string | null;
   readonly since: Date | null;
@@ -35,7 +36,7 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Number of records without a known outcome. Set only by the overview. */
+  /** Number of records without a known outcome. Missing unless the overview asks for the needs. */
   readonly unaccounted?: number;
 }
 

@@ -59,8 +59,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns the rule that the value violates, worded to follow the option's name. `null` if the
-   * value is valid.
+   * If the value violates the rule of the option, returns the rule as text that follows the
+   * option's name in a message. Otherwise, returns `null`.
    */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, most = 1 } = this.option(name);
@@ -74,8 +74,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns each option that has no effect because the option it needs is not set. `source` must
-   * contain all options of the load.
+   * Returns each option that has no effect because another option is missing. `source` must contain
+   * all options of the load.
    */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
@@ -98,7 +98,8 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // If the option `escape` is a quote character, it is also the default of the option `quote`.
+    // If `escape` is set to any character but a backslash, that character also encloses quoted
+    // cells, unless `quote` is set.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
@@ -110,7 +111,10 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /** Returns the name of a set option that applies to a single file only, or `undefined`. */
+  /**
+   * Returns the name of an option that is set and applies to a single file only. Returns
+   * `undefined` if there is none.
+   */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,

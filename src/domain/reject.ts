@@ -55,9 +55,10 @@ export interface Reject extends Reason {
 }
 
 /**
- * Columns or keys that a file of rejects adds to the records: the job, the position and the reason.
- * The record itself is added if it does not fit the columns. Loads do not store these columns as
- * properties, so the corrected file can be loaded.
+ * A file of rejects contains these columns or keys in addition to those of the records: the job,
+ * the position and the reason. `sluice_raw` or `sluice_raw_base64` contains the whole record if it
+ * could not be split into columns. A person can correct the file and load it, because loads do not
+ * store these columns as properties.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -76,9 +77,9 @@ type RejectColumn = (typeof rejectColumns)[number];
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// Keys of records that were rewritten on receipt. `sluice_profiles` contains implied changes to
-// profiles, which are not counted. If rewriting failed, `sluice_refused` contains the reason, and
-// `sluice_raw` the original text.
+// These keys occur only in files that were rewritten on receipt. `sluice_profiles` contains changes
+// to profiles that a record implies. They are not counted as records. If a record could not be
+// rewritten, `sluice_refused` contains the reason, and `sluice_raw` the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
@@ -95,7 +96,7 @@ export function isRejectColumn(name: string): boolean {
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` if the whole record was refused or the column does not matter. */
+  /** `null` if the whole record was refused, or if the cause is the same in all columns. */
   readonly column: string | null;
   /** Empty if the code alone identifies the cause. */
   readonly shape: string;
@@ -107,14 +108,17 @@ export interface RejectCause {
 }
 
 /**
- * Returns the column of a cause. `null` for invalid UTF-8, whose correction does not depend on the
- * column.
+ * Returns the column that is part of the cause's key. `null` for invalid UTF-8, because the same
+ * correction applies to all columns.
  */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Number of hexadecimal digits that a JavaScript number can represent exactly. */
+/**
+ * Number of hexadecimal digits of a cause's id. A JavaScript number can represent 13 digits (52
+ * bits) exactly.
+ */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -177,7 +181,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Keeps the T and Z of a time. */
+/** Returns the shape of a word without separators. In a time, the letters T and Z remain. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -187,7 +191,10 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Returns at least two digits, because days and hours are written with one or two digits. */
+/**
+ * Returns the shape of a number. One digit and two digits have the same shape, because days and
+ * hours are written with one or two digits.
+ */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));

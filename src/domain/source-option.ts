@@ -1,6 +1,8 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** A load option, which is the same in every interface. */
+/**
+ * A load option. Every interface derives its parameter, flag or form field from this definition.
+ */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
@@ -8,11 +10,14 @@ export interface SourceOption {
   readonly argument: string;
   /** A sentence without a full stop. */
   readonly description: string;
-  /** Text that completes a sentence beginning with the option's name. */
+  /** Text that follows the option's name in a message, such as `must be true or false`. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly most?: number;
-  /** Reads a value, or one item of a list. Returns `undefined` if the value violates the rule. */
+  /**
+   * Reads a value. For a list, it is called once per item. Returns `undefined` if the value
+   * violates `rule`.
+   */
   readonly read: (text: string) => string | number | boolean | undefined;
   /** Formats of files to which the option applies. Default: all formats. */
   readonly formats?: readonly SourceFormat[];
@@ -28,15 +33,15 @@ export interface SourceOption {
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
   /**
-   * Returns problems in the combination of options. Must not report missing options, because a form
-   * or `options_of` may add options later.
+   * Returns options that contradict each other. A missing option is not a contradiction, because a
+   * form or `options_of` may add it later.
    */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** Text that completes a sentence beginning with the name. */
+  /** Text that follows the name in a message, such as `has no effect without records`. */
   readonly what: string;
 }
 

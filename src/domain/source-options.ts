@@ -19,7 +19,10 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/** Maximum of `skip_footer`. The positions of the footer's records are kept in memory. */
+/**
+ * Maximum of `skip_footer`. It is limited because a reader keeps the positions of the footer's
+ * records in memory.
+ */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {

@@ -16,7 +16,8 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
 };
 
 /**
- * Products with several kinds of groups. `company_from` selects the kind that represents companies.
+ * Products that have several kinds of groups. The option `company_from` selects the kind that is
+ * loaded as companies.
  */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
@@ -35,7 +36,7 @@ export interface SourceOptions {
   readonly skipFooter?: number;
   readonly comment?: string;
   readonly nulls?: readonly string[];
-  /** Pairs such as `Seats=number` (`readCellType`). */
+  /** Column names with their types, such as `Seats=number` (`readCellType`). */
   readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
   readonly apostrophes?: 'remove' | 'keep';
@@ -66,7 +67,9 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** Line number of the header, counted from 1. `null` if there is no header. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS column names, spelled as they must be in `map`. */
+  /**
+   * Names of the first MAX_READ_AS_COLUMNS columns. A `map` must spell the names in the same way.
+   */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }

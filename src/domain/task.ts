@@ -1,11 +1,11 @@
-/** Queue for most tasks. Environments take turns in it. */
+/** Queue for most tasks. Workers take tasks from each environment in turn. */
 export const queueName = 'sluice';
 /** Queue for exports. It is separate because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
 /**
- * Queues for the core's kinds of tasks (`jobs/<kind>.ts`). Kinds are in lower case, because the
- * names of database sessions contain them.
+ * Queue for each of the core's kinds of tasks. Kinds must be in lower case, because a worker's
+ * database session is named after the kind, and `worker-store.ts` searches for such names.
  */
 const taskQueues = {
   begin: queueName,
@@ -17,7 +17,10 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/** A kind of the core or of a capability. Tasks of capabilities bypass the queue (`Runner`). */
+/**
+ * A kind of task that belongs to the core or to a capability. Tasks of capabilities do not wait in
+ * a queue (see `Runner`).
+ */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {
@@ -28,7 +31,10 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/** Returns the kinds of tasks for which environments take turns in a queue. */
+/**
+ * Returns the kinds of tasks in a queue. The queue takes tasks of these kinds from each environment
+ * in turn.
+ */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }

@@ -4,18 +4,21 @@ import { type Act, type Actor, type RefusedAttempt, serviceActor } from '../doma
 import type { Database } from './database.ts';
 
 // An act is something that a person or program decides to do with keys, settings, jobs or
-// downloads. Single records are not acts. The code that performs an act reports it in the same
-// transaction, and capabilities listen. Without a listener, a report costs no statement.
+// downloads. Writing a single record is not an act. The code that performs an act also reports it,
+// in the same transaction. Capabilities can listen to these reports. If none listens, a report does
+// not run any statement.
 
 export interface ActListener {
   /** Runs in the transaction of the act. If it throws, the act is rolled back. */
   acted(db: Database, actor: Actor, act: Act): Promise<void>;
   /**
-   * Counts a refused credential. It neither waits nor throws, because anyone can cause many
-   * refusals.
+   * Called for each refused credential. Must return immediately and must not throw, because anyone
+   * can cause a large number of refusals.
    */
   refused(attempt: RefusedAttempt): void;
-  /** Writes what has not been written yet. Must not throw. */
+  /**
+   * Called when the process stops, to write what the listener still has in memory. Must not throw.
+   */
   close(): Promise<void>;
 }
 
@@ -25,7 +28,7 @@ export interface ActSystem {
   readonly config: Config;
 }
 
-/** Starts to listen to the acts of a system. Returns `null` if listening is switched off. */
+/** Opens a capability's listener. Returns `null` if the configuration switches the listener off. */
 export type ActSeam = (system: ActSystem) => ActListener | null;
 
 declare module '../context.ts' {
@@ -56,7 +59,7 @@ export class Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }
 
-  /** Reports an act. Must be called in its transaction. */
+  /** Reports an act. `db` must be the transaction of the act. */
   async record(db: Database, act: Act): Promise<void> {
     for (const listener of this.#listeners) await listener.acted(db, this.#actor, act);
   }
@@ -75,14 +78,15 @@ export interface ActContext {
   readonly acts: Acts;
 }
 
-/** Returns the context with `actor` as the actor of its acts. */
+/** Returns a copy of the context that reports acts in the name of `actor`. */
 export function actingAs<C extends Pick<ActContext, 'acts'>>(context: C, actor: Actor): C {
   return context.acts.isHeard ? { ...context, acts: context.acts.as(actor) } : context;
 }
 
 /**
- * Does an act and reports it in one transaction. `describe` returns `null` if nothing was changed.
- * Without a listener, `work` does not get a separate transaction.
+ * Runs `work` and reports the act that `describe` returns, in one transaction. `describe` returns
+ * `null` if `work` changed nothing. If there are no listeners, this function does not open a
+ * transaction.
  */
 export function act<T>(
   { db, acts }: ActContext,

@@ -1,5 +1,5 @@
-// Switches, prunes and measures the change log. sql/migrations/0014_create_changes.sql describes
-// its locks.
+// Switches the change log on or off, drops its old partitions, and measures it. For its locks, see
+// sql/migrations/0014_create_changes.sql.
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -13,8 +13,9 @@ export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. If the server's next position is lower than positions in its data, as
- * after a copy from another server, raises the next position above them.
+ * Adds missing partitions. The log may contain positions that the server has not reached yet, for
+ * example after the database was copied from another server. In this case, raises the server's next
+ * position above them.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -27,8 +28,8 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
 }
 
 /**
- * Switches the log on or off, depending on CHANGES_DAYS. The server that started last decides for
- * all processes.
+ * Switches the log on if CHANGES_DAYS is greater than 0, otherwise off. The state applies to all
+ * processes. It is set by the server that started last.
  */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
@@ -52,8 +53,9 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
 }
 
 /**
- * Returns the reason why an export cannot continue, or `null`. `expired` means that the cursor is
- * from another database, or that the log no longer contains all removals after the cursor.
+ * Returns the reason why an export cannot continue from a cursor, or `null`. `expired`: the cursor
+ * is from another database, or the log no longer contains all removals since the cursor. `log off`:
+ * the export must include removals, but the log is switched off.
  */
 export async function findCursorProblem(
   db: Database,
@@ -76,10 +78,11 @@ export interface ChangeLog {
   readonly isOn: boolean;
   readonly bytes: number;
   /**
-   * Age of the oldest day in the log, even if there are no changes from that day. 0 means today.
+   * Age of the oldest day for which the log has a partition, even if that partition is empty. 0
+   * means today.
    */
   readonly days: number;
-  /** Number of changes outside all partitions, counted up to 1 000. */
+  /** Number of changes in the default partition, which should be empty. Counted up to 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

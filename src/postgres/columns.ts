@@ -1,5 +1,6 @@
-// Types of columns that the database does not know: unions, ids and JSON. `camel` and `snake` use
-// these types to convert between rows and domain records, so stores do not need mappers.
+// `schema.ts` is generated from the database, so it does not contain our types of unions, ids and
+// JSON. This file adds these types. `camel` and `snake` use them to convert between rows and domain
+// records, so stores do not need mappers.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -32,8 +33,8 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
 /**
- * Types of columns when read. Constraints check values when they are written. Nullable JSON is
- * listed explicitly.
+ * Types of values in rows that are read. Written values are checked by constraints instead. The
+ * type of a nullable JSON column must include `null`.
  */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
@@ -83,7 +84,10 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/** A JSON type includes JSON's own null, so it does not show whether the column is nullable. */
+/**
+ * Adds `null` to the type of a nullable column. This does not work for JSON columns: their
+ * generated type includes JSON's null, so it does not show whether the column is nullable.
+ */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {

@@ -13,32 +13,33 @@ import {
 } from './session.ts';
 
 // A connection can become silent without being closed: an address moves, a firewall forgets the
-// connection, a pooler hangs. A statement would then wait forever, and so would its chunk, commit
-// lane or export.
+// connection, a pooler hangs. Without this monitor, the statement on that connection would wait
+// forever, and with it a chunk, commit lane or export.
 // Once a second, the monitor checks the byte counters of every socket on which a statement waits.
-// If a response is overdue, the monitor reads the activity of the session over a new connection. It
-// ignores a session that works or waits for a lock. It ends a silent session first, so that the
-// session cannot commit later, and then destroys the socket. The caller gets the usual error of a
-// lost connection.
+// If a response is overdue, the monitor opens a new connection and reads the activity of the
+// waiting session. If that session is working or waits for a lock, the monitor does nothing.
+// Otherwise, it first ends the session, which then cannot commit later, and then destroys the
+// socket. The caller gets the usual error of a lost connection.
 const tickMs = 1_000;
 /**
- * A response is overdue if no byte has arrived for this number of checks. A pause of this process
- * does not count.
+ * A response is overdue if no byte has been received during this number of checks. A check right
+ * after a pause of this process is not counted.
  */
 const silentTicksAllowed = 5;
 /**
- * One more check is allowed per this number of bytes sent, because a slow network may still be
- * sending them.
+ * A response may take one more check for each block of this many bytes that was sent, because a
+ * slow network may still be sending them.
  */
 const bytesPerTick = 512 * 1024;
-/** Milliseconds during which the evidence must not change. */
+/** A session is ended only if its activity has not changed for this number of milliseconds. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
   session: PostgresSession | null;
   /**
-   * True for a connection that only listens. It must be queried to find out whether it is alive.
+   * True for a connection that only runs LISTEN. It usually receives nothing, so the monitor
+   * sometimes sends a query to find out whether the connection still works.
    */
   listens: boolean;
   isIdle: boolean;
@@ -49,7 +50,10 @@ interface Connection {
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** Evidence that the session is silent, and the time at which the evidence was first found. */
+  /**
+   * Last result of `readActivities` for the session, and the time at which that result first
+   * appeared. `null` if the session was working.
+   */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -112,7 +116,10 @@ export class ConnectionMonitor {
     }
   }
 
-  /** Tracks which connections are idle. The pool's `onConnect` calls `watch`. */
+  /**
+   * Records which connections of the pool are idle. `watch` is called separately, by the pool's
+   * `onConnect`.
+   */
   watchPool(pool: pg.Pool): void {
     pool.on('acquire', (client) => this.#setIdle(client, false));
     pool.on('release', (_, client) => this.#setIdle(client, true));
@@ -149,7 +156,8 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After a pause of this process, responses may have arrived that have not been read yet.
+    // After a pause of this process, received bytes may still be unread, so the check is not
+    // counted.
     const isLate = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
@@ -166,8 +174,7 @@ export class ConnectionMonitor {
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // If the session is not known yet, its connection has not run a statement and can be
-      // destroyed.
+      // A connection without a known session has not run any statement, so it is destroyed at once.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const candidates = suspects.filter(isNamed);
@@ -187,8 +194,8 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Ends silent sessions. Also destroys idle connections that have received nothing since the
-   * silence began, because these connections may be silent, too.
+   * Ends silent sessions. Idle connections that have received nothing since the silence began may
+   * have the same fault, so they are destroyed, too.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
@@ -234,7 +241,7 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
   connection.bytesSent = bytesSent;
-  // Unread bytes mean that this process is slow, not the server.
+  // If there are unread bytes, the server has responded, and this process is slow.
   if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -246,14 +253,15 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   }
 }
 
-/** Returns whether a response to a statement, or to the end of the connection, is still pending. */
+/** Returns true if the server still has to respond to a statement or to close the connection. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
 /**
- * Returns whether no byte has arrived and the evidence has not changed for long enough. When the
- * evidence is first found, a response may still be on its way.
+ * Returns true if the socket has not moved a byte since the last check, and the session's activity
+ * has been the same for `confirmMs`. A shorter wait is not enough, because a response may still be
+ * on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;
@@ -285,7 +293,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // Once `end` has been called, the caller no longer listens for errors.
+  // After it has called `end`, the caller has no error listener, so the socket gets no error.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -11,8 +11,9 @@ import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../base/errors.ts';
 
 /**
- * `csv`: rows as in a CSV file. `values`: one line per row, with U+0002 between unquoted values.
- * JSON text and numbers contain neither U+0002 nor the quote character U+0001.
+ * `csv`: rows as in a CSV file. `values`: one row per line, with unquoted values separated by
+ * U+0002. Use `values` only for JSON text and numbers, because they contain neither U+0002 nor the
+ * quote character U+0001.
  */
 export type CopyFormat = 'csv' | 'values';
 
@@ -40,7 +41,8 @@ export async function* copyOut(
   await setParameters(client, select);
   signal.throwIfAborted();
   const stream = copyTo(`copy (${select.text}) to stdout (${options[format]})`);
-  // An abandoned stream still receives an error when its connection ends.
+  // A caller can stop reading early. If the connection then ends, the stream emits an error, which
+  // without a listener would end the process.
   stream.on('error', () => undefined);
   client.query(stream);
   addAbortSignal(signal, stream);
@@ -50,7 +52,8 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // The number of rows arrives one round trip after the end of the stream.
+  // PostgreSQL sends the number of rows after the last row. An empty query waits until it has
+  // arrived.
   await client.query('');
   return stream.rowCount;
 }
@@ -65,14 +68,18 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
   return estimate;
 }
 
-// COPY accepts no parameters, and callers' values must not become part of the SQL text. Therefore,
-// `setParameters` stores each parameter in a setting of the transaction, and the compiler writes
-// `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
-// current_setting is stable, so the planner uses the value for estimates, indexes and partitions.
-// In other places, the setting would be read and cast for each row. To prevent this, a parameter
-// that only has a cast, as in sql`${value}::text[]`, becomes a subquery, which runs only once.
+// COPY accepts no parameters, and values from callers must not become part of the SQL text.
+// Therefore, `setParameters` stores each parameter in a setting of the transaction, and the
+// compiler writes `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the
+// type. current_setting is stable, so the planner uses the value for estimates, indexes and
+// partitions. Elsewhere in a statement, PostgreSQL would read and cast the setting again for each
+// row. To prevent this, a parameter that only has a cast, as in sql`${value}::text[]`, becomes a
+// subquery, which runs only once.
 const prefix = 'sluice.p';
-/** From this length, adding the text to an array costs more than a separate round trip. */
+/**
+ * Each parameter that is longer than this is set in a separate statement. This takes less time than
+ * adding the parameter to the array of all others.
+ */
 const longText = 16 * 1024;
 
 export interface CopySelect {
