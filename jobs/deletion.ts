@@ -8,7 +8,6 @@ export const MAX_DELETION_LOSSES = 10;
 /** Number of consecutive errors after which a deletion fails. Progress resets the count. */
 const MAX_DELETION_FAILURES = 5;
 
-/** Runs the next deletion in its lane. */
 export const deletionJob: TaskKind<DeletionContext> = {
   name: 'deletion',
   stops: 'at once',

@@ -30,7 +30,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Fault tests pass different `seams`. */
+/** Fault tests pass their own `seams` to replace the work of the capabilities. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

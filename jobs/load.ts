@@ -6,7 +6,10 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** Number of lost workers after which the chunk or the `finish` task is assumed to be the cause. */
+/**
+ * Number of lost workers after which a chunk or a `finish` task fails. The task itself is then the
+ * probable cause.
+ */
 export const MAX_CHUNK_LOSSES = 10;
 /** Maximum number of attempts for a chunk that fails with errors not known to be transient. */
 const MAX_CHUNK_FAILURES = 5;

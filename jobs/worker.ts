@@ -15,11 +15,11 @@ import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /**
- * Time at shutdown, in milliseconds, for tasks outside the queue to handle the effects of the last
- * job.
+ * Maximum milliseconds at shutdown, after the jobs have stopped, for tasks that bypass the queue.
+ * The last job may have created such tasks.
  */
 const runnerGraceMs = 5_000;
-/** Share of SHUTDOWN_MS during which running chunks may finish before they are released. */
+/** Fraction of SHUTDOWN_MS after which chunks that are still running are released. */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {
@@ -30,12 +30,11 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** Everything that a worker needs besides the system. Fault tests replace parts of it. */
 export interface WorkerOptions {
-  /** Default: the process of a single command. */
+  /** Default: a worker that belongs to a single command, not to a service. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Runs a task that has lost several workers. Default: in this worker's own process. */
+  /** Runs a task during which several workers died. Default: runs it in this worker's process. */
   readonly runAlone?: RunAlone;
 }
 
@@ -81,7 +80,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      // An export, a deletion or a run may take arbitrarily long, but stopping may not.
+      // A stop must be fast, but an export, a deletion or a run can take arbitrarily long.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),

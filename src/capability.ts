@@ -25,7 +25,7 @@ import type { FigureSeam, Preflight } from './telemetry/seam.ts';
  */
 export interface Capability {
   readonly name: string;
-  /** Names of the capabilities that this one calls. */
+  /** Names of the capabilities whose functions this capability uses. */
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
   readonly records?: RecordSeam;
@@ -34,7 +34,7 @@ export interface Capability {
   readonly signIn?: SignInWay;
   /** The list that this capability adds to the definitions file. */
   readonly definitions?: () => Promise<DefinitionList>;
-  /** At most one capability has `rewriter`, and at most one has `calls`. */
+  /** At most one capability may have `rewriter`, and at most one may have `calls`. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
   readonly exports?: ExportSeam;
@@ -46,10 +46,10 @@ export interface Capability {
   readonly acts?: ActSeam;
   readonly figures?: () => Promise<FigureSeam>;
   readonly work?: () => Promise<WorkSeam>;
-  /** Tasks that parse bytes from outside. */
+  /** Tasks that parse untrusted bytes. They run in a sandbox. */
   readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
   readonly preflight?: Preflight;
-  /** The arguments are the options that loads and exports may have. */
+  /** `loads` and `exports` are the options that requests for loads and for exports accept. */
   readonly routes?: (loads: OptionTable, exports: ExportOptions) => Promise<TaggedRoutes>;
   /** The section that this capability adds to a file that declares an environment. */
   readonly declares?: () => Promise<DeclaredSection>;

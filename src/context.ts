@@ -24,8 +24,8 @@ export interface System {
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
   /**
-   * Separate connections for reads by API callers, which must not delay records or uploads.
-   * Statements end after READ_TIMEOUT_MS. Without connections of its own, it shares those of
+   * Connections for reads by API callers, so that these reads do not delay records or uploads.
+   * Statements end after READ_TIMEOUT_MS. If there are no separate connections, uses those of
    * `pool`.
    */
   readonly reader: Reader;

@@ -127,7 +127,7 @@ function optionOf<T>(option: Option): OptionOf<T> {
   return { option, read: (value) => value as T };
 }
 
-/** A negative flag such as `--no-wait` is true by default. */
+/** A negative flag such as `--no-wait` is true unless the user passes it. */
 export function flag(flags: string, description: string): OptionOf<boolean> {
   const option = new Option(flags, description);
   return optionOf(option.negate ? option : option.default(false));

@@ -188,8 +188,8 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
 }
 
 /**
- * Time within which a worker without a parent must stop. Its embedded database ends with the
- * parent.
+ * Maximum milliseconds in which a worker stops after its parent has ended. The parent's embedded
+ * database ends with the parent.
  */
 const orphanMs = 3_000;
 

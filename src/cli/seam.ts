@@ -8,14 +8,20 @@ import type { Cli } from './settings.ts';
 
 declare module './settings.ts' {
   interface Cli {
-    /** Loads the sections of a file that declares an environment, in the order of their use. */
+    /**
+     * Loads the sections of a file that declares an environment, in the order in which they are
+     * applied.
+     */
     readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
   }
 }
 
 /** A part of an environment that a file declares, such as its definitions. */
 export interface DeclaredSection<S extends TSchema = TSchema> {
-  /** The member has the same format as the file that the section's own command accepts. */
+  /**
+   * Name of the section's member in the file. The member has the format of the file that the
+   * section's own command accepts.
+   */
   readonly name: string;
   open(of: Declaration): Promise<OpenSection<S>>;
 }

@@ -108,8 +108,8 @@ export function withEnvironment<T>(
 }
 
 /**
- * Returns PUBLIC_URL or the base URL of `sluice start`. Returns an empty string if `sluice start`
- * chooses its port itself.
+ * Returns the base URL for links: PUBLIC_URL or the address of `sluice start`. Returns an empty
+ * string if the system chooses the port of `sluice start`.
  */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
@@ -165,8 +165,8 @@ const othersPollMs = 250;
 const sessionRole = `${rolePrefix}${process.pid}`;
 
 /**
- * Waits until no other command uses the embedded server, because that server stops with this
- * command.
+ * Waits until no other command uses the embedded server, because the server stops when this command
+ * ends.
  */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   let isAnnounced = false;

@@ -73,7 +73,8 @@ export function flagName(setting: string): string {
 }
 
 /**
- * `own` takes precedence over flags and environment variables.
+ * `own` contains settings of the command itself. They take precedence over flags and environment
+ * variables.
  * @throws ConfigError
  */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {

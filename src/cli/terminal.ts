@@ -23,7 +23,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
   const closedStreams = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
-    // The work continues even if nobody reads the output.
+    // If the reader closes the output, the command continues.
     stream.on('error', (error: NodeJS.ErrnoException) => {
       closedStreams.add(stream);
       if (error.code !== 'EPIPE') process.exitCode = 1;
@@ -137,7 +137,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
     terminal.json(record);
     return;
   }
-  // The version of the schema is for programs.
+  // The version of the schema is meant for programs, so it is not printed.
   const filled = Object.entries(record).filter(([name, value]) => name !== 'schema' && !isEmpty(value));
   printFields(
     terminal,
@@ -188,7 +188,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** The field's name determines whether the value is a size, a duration or an id. */
+/** The name of a field determines how its value is printed, for example as a size or a duration. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

@@ -46,7 +46,7 @@ async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // Without this check, the command would wait without any message.
+  // If Redis is unreachable, the command would wait without any message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -66,8 +66,7 @@ async function provideWorkers(
       log,
     });
   };
-  // If this command has started the database, any rows of workers were left behind by earlier
-  // workers.
+  // If this command has started the database, all workers that it lists have ended.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();

@@ -83,8 +83,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Key for the name of a response in the API document. Refusals with the same single code share a
- * component under this name.
+ * Property of a response's schema: the name of its component in the API document. Refusals with the
+ * same single error code share one component.
  */
 export const responseName = Symbol('responseName');
 

@@ -225,8 +225,8 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
 }
 
 /**
- * Moves the examples of a response to the right place, as the plugin does for requests. For JSON,
- * adds an example if there is none.
+ * Moves the examples of a response out of its schema to the place that OpenAPI requires. The plugin
+ * does this only for requests. If a JSON response has no example, adds one.
  */
 function withExample(
   type: string,
@@ -296,9 +296,8 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // The scope is not part of `security`, because a hook checks it. OpenAPI 3.1 allows roles for
-    // all schemes, but tools only support them for OAuth. Therefore, the description names the
-    // scope.
+    // OpenAPI 3.1 allows roles in `security` for all schemes, but tools support them only for
+    // OAuth. Therefore, the description names the scope, and a hook checks it.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];

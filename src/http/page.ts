@@ -24,7 +24,9 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/** Creates a kind of cursor. A cursor is the text of a place in a list, encoded in Base64. */
+/**
+ * Returns functions that write and read one kind of cursor: a place in a list, as text in Base64.
+ */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {
@@ -45,7 +47,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The place is the last ID on the previous page. */
+/** The cursor contains the ID of the last item on the previous page. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -57,7 +59,7 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    // Without an id, the page begins before the instant.
+    // If the id is empty, the page begins before the instant.
     const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },
@@ -91,7 +93,10 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Offset, for pages of a fixed size. If pages may be shorter, an offset would skip items. */
+/**
+ * Offset for lists whose pages have a fixed size. If a page could end early, the next offset would
+ * skip items.
+ */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,

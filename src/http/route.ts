@@ -40,7 +40,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** The system, with the caller as the actor of its acts. */
+  /** The system. The acts that it records name this caller. */
   readonly system: System;
   readonly server: Server;
   /** Value returned by the route's `prepare`. */

@@ -18,8 +18,8 @@ import {
   uuid,
 } from './schema.ts';
 
-// Defines the document of a run: its work, caller, files, options and result. Each place that shows
-// a run has these members and may add others.
+// Members that every document of a run has: its work, caller, files, options and result. A document
+// may have more members.
 
 const tallyFields = {
   read: count('Records read.'),

@@ -62,10 +62,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/**
- * Schema of an object that needs no description, because the list or record that contains it has
- * one.
- */
+/** Schema of an object without a description. The list or record that contains it has one. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>

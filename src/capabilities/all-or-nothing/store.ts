@@ -4,8 +4,8 @@ import { lastUndo } from '../undo/undo.ts';
 import type { Facts } from './outcome.ts';
 
 /**
- * SQL condition that the load has written records. A dry run writes none. The counts of a load that
- * will start over are ignored, because they come from an earlier pass.
+ * SQL condition that the load has written records. A dry run writes none. If the load will start
+ * over, its counts come from an earlier pass, so they are ignored.
  */
 const isWritten = sql<boolean>`(
   not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected

@@ -113,7 +113,7 @@ class Refusals {
     return network;
   }
 
-  /** Never throws. If the counts cannot be written, they are missing from the audit log. */
+  /** Never throws. If the counts cannot be written, they are lost. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -57,7 +57,7 @@ export interface EntryFilter {
   readonly until?: Date | null | undefined;
 }
 
-/** Entries of one environment, or of the whole service for its operator. */
+/** Entries of one environment or, for the operator, of the whole service. */
 export type EntryScope = { readonly environmentId: number } | 'service';
 
 /** Returns entries before the entry `before`, newest first. */

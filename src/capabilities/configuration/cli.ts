@@ -50,7 +50,9 @@ or, with --dry-run, something would change.`,
   run: (call) => withoutUsageCode(call.cli, () => run(call)),
 });
 
-/** Replaces the exit code for wrong files and settings, because it equals `wouldChange`. */
+/**
+ * Replaces the exit code of usage errors with that of failures, because it equals `wouldChange`.
+ */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {
     await work();

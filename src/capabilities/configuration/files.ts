@@ -37,7 +37,8 @@ export interface PlacedProblem {
 }
 
 /**
- * Lists the YAML and JSON files of a folder, by environment. Ignores hidden files.
+ * Lists the YAML and JSON files of a folder, each named after its environment. Ignores hidden
+ * files.
  * @throws CommandFailed
  */
 export async function findFiles(folder: string, only: string | undefined): Promise<NamedFile[]> {

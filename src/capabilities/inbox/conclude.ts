@@ -75,8 +75,8 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // Another file replaced the load's file just before the move. The new file must also be loaded,
-    // so it is moved back.
+    // The moved file is not the loaded file, but one that replaced it just before the move. It must
+    // also be loaded, so it is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
@@ -94,7 +94,7 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
   };
   if (!(await isThere())) return false;
   if ((await statOf(placed)) === null) return true;
-  // Another process may have moved the file between the two checks.
+  // Another process may have moved the file after the first check.
   if (!(await isThere())) return false;
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
@@ -145,7 +145,7 @@ async function renderReceipt(
   }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
   const ownLoad = file.isDuplicate ? null : load;
-  // The database's clock may be ahead of this machine's clock.
+  // `takenAt` is from the database's clock, which may be ahead of this machine's clock.
   const writtenAt = new Date(Math.max(Date.now(), file.takenAt.getTime()));
   const end = { ...file, ...outcome, status: load?.status ?? 'failed', endedAt: writtenAt };
   const run =

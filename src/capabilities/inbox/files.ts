@@ -1,7 +1,7 @@
 import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
-/** An environment's own folder, and its folder for each entity. */
+/** Folders of an environment: its main folder (''), and a subfolder for each entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 

@@ -24,15 +24,15 @@ const nobodyWatches: Inbox = {
 };
 
 /**
- * Scanning 100 000 files takes seconds. Scans run at most once a second, and for at most a tenth of
- * the time.
+ * Scanning 100 000 files takes seconds. Therefore, scans run at most once a second, and use at most
+ * a tenth of the time.
  */
 const looking: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** Shares a scan among callers that ask at the same time or shortly afterwards. */
+/** Callers that ask for the same folder at about the same time get the result of one scan. */
 function lookTogether(): (path: string) => Promise<InboxLook> {
   const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
   return async (path) => {

@@ -18,8 +18,8 @@ export interface InboxLook {
 }
 
 /**
- * Returns the state of an environment's folder, which `look` scans. `null` if no process has
- * watched the inbox yet.
+ * Returns the state of an environment's folder, or `null` if no process has watched the inbox yet.
+ * `look` scans the folder.
  */
 export async function inspectInbox(
   db: Database,
@@ -67,7 +67,10 @@ export async function lookAt(path: string): Promise<InboxLook> {
 
 const filesPerStatement = 500;
 
-/** Deletes old rows of concluded files, unless the load of the file still has a stored copy. */
+/**
+ * Deletes rows of files that were concluded at least `jobDays` days ago, unless the load's file is
+ * still stored.
+ */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
   let total = 0;
   while (true) {

@@ -10,9 +10,9 @@ import { isUniqueViolation } from '../../postgres/sqlstate.ts';
 import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
- * Files of the inbox: loading | refused → concluded. They are not tasks, because their order
- * matters. A session advisory lock ensures that only one process watches an inbox. Without the
- * lock, `seenAt` would still prevent two processes from taking the same file.
+ * States of an inbox file: `loading` or `refused`, then `concluded`. Inbox files are not tasks,
+ * because they must be processed in order. A session advisory lock ensures that only one process
+ * watches an inbox. If two processes did, `seenAt` would prevent them from taking the same file.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -135,7 +135,8 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A load whose record was pruned has ended. A file with a reserved destination must be moved.
+    // If the record of the load was pruned, the load has ended. If a destination is reserved, the
+    // file must be moved.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -193,8 +194,8 @@ interface LockServer {
 }
 
 /**
- * Lock of the process that watches an inbox. Every write also checks the ledger, so data is safe
- * even without the lock.
+ * Session lock that a process holds while it watches an inbox. Data is safe even without the lock,
+ * because every write also checks the ledger.
  */
 export class InboxLock {
   readonly #server: LockServer;

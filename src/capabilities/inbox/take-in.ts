@@ -25,8 +25,8 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Commits the acceptance of the load and the file's row in one transaction. A file that cannot be
- * loaded gets a row with the reasons. A missing or changing file is left for a later scan.
+ * Accepts the load and inserts the file's row in one transaction. A file that cannot be loaded gets
+ * a row with the reasons. A missing or changing file is left for a later scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(
@@ -91,7 +91,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Also notifies the subscribers of failed loads. */
+/** Records a refusal, and notifies the subscribers that get failures of loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
@@ -160,7 +160,7 @@ export function takeInAgain(
   fileId: string,
 ): Promise<InboxFile> {
   return inOneTransaction(db, async (transaction) => {
-    // The act is recorded before the move, because a failure to record it could not undo the move.
+    // The act is recorded first: if recording failed after the move, the move could not be undone.
     await acts.record(transaction, { action: 'inbox_file.taken_again', environmentId, thing: fileId });
     return moveBack(transaction, directory, environmentId, fileId);
   });

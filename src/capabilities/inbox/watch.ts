@@ -54,8 +54,8 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   };
 
   /**
-   * Returns the watch if this process has the lock. A new id means that another volume was mounted,
-   * so the watch starts again.
+   * Returns the watch, or `null` if another process has the lock. If the inbox has a new id,
+   * another volume was mounted, so the watch starts again.
    */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();

@@ -20,7 +20,10 @@ export interface Chosen {
   /** `null` unless the file is a CSV file with an id column. */
   readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
-  /** True for records of another product. No column is then proposed as an id. */
+  /**
+   * True if the records come from another product, such as Segment. Then no column is proposed as
+   * an id.
+   */
   readonly isForeign: boolean;
 }
 
@@ -29,7 +32,7 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
 }
 
 /**
- * Proposes the preset unless the caller has a map, because a preset and a map exclude each other.
+ * A preset and a map exclude each other, so the preset is proposed only if the caller has no map.
  */
 export function asForeign(
   options: InspectOptions,
@@ -45,8 +48,8 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 }
 
 /**
- * Returns the plan of a load with the caller's map. If no column is an id, returns the plan with a
- * map proposed by column names. For a JSON file, `names` are the keys of the first records.
+ * Plans the load with the caller's map. If no column is an id, uses a map proposed from the column
+ * names. For a JSON file, `names` are the keys of its first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -161,8 +164,8 @@ const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
 /**
- * Returns the best-named column whose values may be ids, or else the best-named column. `names`
- * begins with the best name.
+ * `names` are names that id columns often have, best first. Returns the first column with such a
+ * name whose values look like ids, or else the first column with such a name.
  */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
@@ -182,7 +185,10 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/** Describes the columns in the order of the CSV file, then the properties from a JSON column. */
+/**
+ * Describes the columns in the order of the CSV file, followed by the properties inside a JSON
+ * column.
+ */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],

@@ -40,7 +40,8 @@ export const inspectImport = (table: OptionTable) => {
         sha256: kept.sha256,
       };
       if (inspection instanceof InputError) return { ...about, ...renderUnreadable(inspection) };
-      // The sandbox has already rendered the other members as JSON.
+      // The sandbox has already rendered the other members as JSON, so the two JSON objects are
+      // joined as text.
       const rest = JSON.stringify({ ...about, ...renderProblem(inspection) });
       const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), inspection.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);
@@ -88,7 +89,7 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // With other options, the file may be readable. Therefore, the error is returned as a result.
+    // The error is returned as a result, because the file may be readable with other options.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

@@ -40,7 +40,7 @@ import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRec
 /** Maximum number of bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** Members that depend only on the content of the file and have already been rendered. */
+/** Members of the API response that depend only on the file's content. */
 type FileContent = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
@@ -52,7 +52,7 @@ export interface Inspection extends FileContent {
   readonly problem: InputError | null;
 }
 
-/** Members that every inspection has, whether it ran in a sandbox or not. */
+/** Members that remain available when the sandbox has rendered the others as JSON. */
 export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
@@ -117,8 +117,8 @@ export async function look(
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, most);
-  // The keys of a JSON record determine how the record is read. An id is proposed only if no record
-  // can be stored.
+  // JSON records need no map, because their keys determine how they are read. Only if no record can
+  // be stored, an id is proposed.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
@@ -294,7 +294,10 @@ export function renderInspection(inspection: Inspection) {
   return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/** Renders the members that depend only on the file. For a wide file, they take megabytes. */
+/**
+ * Renders the members that depend only on the file's content. If the file has many columns, these
+ * members take megabytes.
+ */
 export function renderContent({ problem: _, readAs, ...content }: Inspection) {
   return { ...content, read_as: renderReadAs(readAs) };
 }

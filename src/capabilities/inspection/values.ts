@@ -17,8 +17,7 @@ import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 const INSPECTED_VALUES = 250_000;
 
 /**
- * Returns the number of records to inspect if each has the given number of columns. Returns at
- * least `least`.
+ * Returns how many records to inspect in a file with the given number of columns: at least `least`.
  */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
@@ -110,7 +109,6 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 
 type ValueType = InspectedColumn['type'];
 
-/** Description of a column that depends only on the column itself. */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
@@ -147,7 +145,10 @@ class ColumnValues {
   }
 }
 
-/** Parses a key of `#counts`: a quote followed by a string, or any other value as JSON. */
+/**
+ * Reverses the encoding of keys in `#counts`: a string has a quote in front, any other value is
+ * JSON.
+ */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }

@@ -17,9 +17,10 @@ import {
 } from './month-store.ts';
 
 /*
- * Appends new events to the lake in hot files. Their events are also in the database. Each month
- * has a cursor, which is a snapshot: the files contain the events visible to it. The cursor and the
- * files are committed together, so no event is missing or duplicated.
+ * Appends new events to the lake in hot files, which contain only events that are still in the
+ * database. Each month has a cursor, which is a snapshot of the database. The hot files contain
+ * exactly the events visible to this snapshot. The cursor and the files are committed together, so
+ * no event is missing or duplicated.
  */
 
 /**

@@ -30,12 +30,12 @@ export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => erro
 export interface LakeChange extends LakeMonth {
   /** State of the hot files in the snapshot. `null` if there are no hot files. */
   readonly state: MonthState | null;
-  /** New state of the month. `null` if all of its events have left `sluice.events`. */
+  /** New state of the month. `null` if `sluice.events` contains no more events of the month. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** Change of the previous hot files. `null` if they remain hot. */
+  /** New state of the previous hot files: replaced, or kept as the archive. `null`: still hot. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
-  /** Files that contain the only copy of their events. `content` is the hash of these events. */
+  /** Files that become the only copy of their events. `content` is the hash of these events. */
   readonly cold: readonly WrittenFile[];
   readonly content: string;
 }

@@ -35,7 +35,7 @@ export interface LakeContext {
 }
 
 /**
- * The new snapshot contains the files that this transaction sees as stored. `months` lists the
+ * Commits a snapshot of the files whose state is `stored` in this transaction. `months` lists the
  * changed months (YYYY-MM-DD). Locks the table until the transaction ends.
  */
 export async function commitLake(

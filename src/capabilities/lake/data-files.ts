@@ -32,7 +32,7 @@ const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
-/** `events` is the source, by default `sluice.events`. */
+/** `events` is the table that contains the events. Default: `sluice.events`. */
 export function selectEvents(
   { environmentId, month }: LakeMonth,
   {
@@ -81,7 +81,7 @@ export async function writeData(
       onProgress: () => undefined,
     });
     if (written.some(({ rows }) => rows > 0)) return written;
-    // A plan without rows creates an empty file, which is not needed.
+    // If the plan has no rows, the only file is empty and is removed.
     await files.discard(context.log);
     for (const { ref } of written) await forgetFile(db, ref);
     return [];
@@ -138,8 +138,8 @@ interface Rewritten {
 
 /**
  * Writes a copy of a file without the erased ids. Returns `null` if the file contains none of them.
- * Copies row groups unchanged if they contain none and have the current property columns. A failure
- * leaves no new file behind.
+ * A row group without them is copied unchanged if it has the current property columns. If the copy
+ * fails, the new file is removed.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -18,8 +18,8 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Concurrent archiving may have moved events to new files. Therefore, unfinished files are
-    // abandoned before all new files are searched.
+    // Archiving that runs at the same time may have moved events to new files. Unfinished files are
+    // abandoned first. Then all new files are searched.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);
@@ -27,9 +27,9 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Erases ids in all files outside `seen`: removes users' events, or removes companies from events.
- * Skips files whose filter excludes the ids. Commits all new files together. Counts only events
- * that are not also in the database. Returns the ids of all files.
+ * Erases the ids in all files that are not in `seen`. Removes the events of users, or the companies
+ * from events. Skips files whose filter excludes the ids. Commits all new files together. Counts
+ * only events that are not also in the database. Returns the ids of all files.
  */
 async function eraseArchived(
   attempt: Attempt,

@@ -87,8 +87,8 @@ export async function storeData(
 }
 
 /**
- * Abandons the files that are being written, because they may contain erased data. Files of
- * retirements are kept.
+ * Abandons the data files that are being written, because they may contain erased data. Files that
+ * archive a retired table are not abandoned.
  */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
@@ -193,7 +193,10 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/** Excludes metadata files from the next commit. `month` is `null` except for manifests. */
+/**
+ * Marks metadata files as replaced, so that the next commit excludes them. Only manifests have a
+ * `month`.
+ */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
@@ -271,7 +274,9 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns the time before which events may be only in the lake, or may be moving there. */
+/**
+ * Returns the time up to which events may be stored only in the lake, or may be on their way there.
+ */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

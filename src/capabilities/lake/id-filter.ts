@@ -31,7 +31,10 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** First bit of an id in the id's block, and the distance from each bit to the next. */
+/**
+ * An id sets bits of its block at equal distances. `firstOf` returns the first bit, and `stepOf`
+ * the distance.
+ */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
 

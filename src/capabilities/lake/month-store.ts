@@ -121,8 +121,8 @@ export async function releaseMonth(
 }
 
 /**
- * Records that a deletion has changed files. With `isLate`, the files also become stale, because
- * events that are still in the database may be missing from them.
+ * Records that a deletion has changed files. If `isLate`, these files may lack events that are
+ * still in the database, so they are also marked as stale.
  */
 export async function noteErased(
   db: Database,

@@ -15,8 +15,8 @@ import { type FileRef, type FileStore, MissingFileError } from '../../files/file
 import type { WrittenFile } from './file-store.ts';
 
 /*
- * Each reader needs memory for one row group (2 500 events, or 512 KiB unpacked), and 2 KiB for
- * each group of the file.
+ * A reader needs memory for one row group (2 500 events, or 512 KiB unpacked), plus 2 KiB for every
+ * row group of the file.
  */
 
 const columns = columnsOf('events', everything);
@@ -63,7 +63,7 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Returns true if the group's first property columns are exactly `fields`. */
+  /** Returns true if `fields` are the first property columns of the file. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);

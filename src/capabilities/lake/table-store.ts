@@ -5,7 +5,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import { itemsTable } from '../../lookups/store.ts';
 import { changedBy, columnOf, type Database, firstRow } from '../../postgres/database.ts';
 
-/** A property that has a column of its own. */
+/** A property that has a separate column in the lake. */
 export type LakeColumn = Omit<PropertyField, 'id'>;
 
 export const lakeColumns = itemsTable<LakeColumn>({

@@ -5,7 +5,7 @@ import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/** All workers share one task, which runs again LAKE_EVERY after it has ended. */
+/** All workers share one task. It runs again LAKE_EVERY after its previous run has ended. */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',

@@ -31,8 +31,8 @@ export async function requireMirrorFits(
 }
 
 /**
- * The decision is made only once. The caller's transaction also checks that this attempt still owns
- * the load.
+ * Decides which profiles the load removes, unless this has already been decided. The caller's
+ * transaction also checks that this attempt still owns the load.
  */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);

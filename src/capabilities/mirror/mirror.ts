@@ -1,7 +1,8 @@
 /*
  * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. `decide.ts` makes one decision for all of them, and removes them in slices. A mirror never
- * removes more profiles than allowed, or profiles that were written after the file was received.
+ * file. `decide.ts` decides once whether to remove them, then removes them in slices. A mirror
+ * never removes more profiles than allowed, and never removes a profile that was written after the
+ * file was received.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

@@ -2,8 +2,8 @@ import { guardPattern, guardRule } from '../../domain/guards.ts';
 import { flag, type OptionSeam } from '../../domain/source-option.ts';
 
 /**
- * These options apply to a single file only. Otherwise, a later file with only a few corrected
- * records would remove all other profiles.
+ * These options apply to one file only. If they applied to several files, a later file with a few
+ * corrected records would remove all other profiles.
  */
 export const mirrorOptions: OptionSeam = {
   options: {

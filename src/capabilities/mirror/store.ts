@@ -14,8 +14,8 @@ import { countOf, type Database, isTrue, selectWhere } from '../../postgres/data
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
 /**
- * SQL for a mirror's decision and progress. `null` before the decision, and for loads that are not
- * mirrors.
+ * SQL for the decision and progress of a mirror, as JSON. `null` before the decision, and for loads
+ * that are not mirrors.
  */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
@@ -31,9 +31,9 @@ export interface MirrorScope {
 }
 
 /**
- * `isLogged`: the log contains all changes since the file was received. `isDoubtful`: records were
- * refused for a reason other than suppression, so a missing profile may be that of a refused
- * record.
+ * `isLogged`: the log contains all changes since the file was received. `isDoubtful`: the load
+ * refused records for a reason other than suppression. A profile that seems to be missing may be in
+ * one of them.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
@@ -76,9 +76,9 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Condition that the profile `p` was not written after the file was received. A write by a load
- * that was accepted before the file does not count. A write of a single record counts even if it
- * changed nothing but `last_seen_at`.
+ * SQL condition that the profile `p` was not written after the file was received. Ignores writes by
+ * loads that were accepted before then. A write of a single record counts even if it changed
+ * nothing but `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -104,8 +104,9 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
 }
 
 /**
- * SQL that is true if the load of a later file left profiles unchanged. Loads do not write such
- * profiles, so `isOlder` cannot tell which profiles are in the later file.
+ * SQL that is true if a later file was loaded and some of its records changed nothing. Loads do not
+ * write profiles that they leave unchanged, so `isOlder` cannot tell that the later file contains
+ * them.
  */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
@@ -116,8 +117,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Lists the missing profiles for removal, unless `kept` is set, `isOvertaken` is true, or more
- * profiles are missing than `limit` allows.
+ * Lists the missing profiles for removal. Lists none if `kept` is set, if `isOvertaken` is true, or
+ * if more profiles are missing than `limit` allows.
  */
 export async function listMissing(
   db: Database,

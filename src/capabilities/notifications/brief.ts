@@ -6,7 +6,7 @@ import type { JobDetail as LoadDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
 /*
- * Facts of an event for people: the job and its outcome, the number of records, the reason, and a
+ * Describes an event for people: the job and its outcome, the number of records, the reason, and a
  * link. Callers choose names and messages, so every text is limited to one line.
  */
 

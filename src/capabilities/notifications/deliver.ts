@@ -143,7 +143,7 @@ async function sendMail(
   }
 }
 
-/** Ends or releases the task in the same transaction. */
+/** Records an attempt, and ends or releases its task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,
@@ -195,7 +195,7 @@ async function disableIfGone(
 }
 
 /**
- * Makes a single attempt, without a task. Then the delivery is either delivered or dead. The caller
+ * Sends a delivery once, without a task. If the attempt fails, the delivery is dead. The caller
  * reports the outcome, so it is not logged.
  */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {

@@ -17,8 +17,7 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription, shownTarget } from './subscriptions.ts';
 
 /**
- * Makes deliveries due immediately, with the full number of attempts. Returns their ids, which are
- * unchanged.
+ * Makes deliveries due immediately, with the full number of attempts. Returns their ids.
  * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(

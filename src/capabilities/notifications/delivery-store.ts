@@ -20,7 +20,7 @@ import type { Channel, DeliveryState } from './names.ts';
  */
 
 export interface Recipient {
-  /** `null` if the address comes from the job itself, not from a subscription. */
+  /** `null` if the job itself names the recipient, without a subscription. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;

@@ -12,8 +12,8 @@ export const formats: Readonly<Record<Format, (event: string) => string>> = {
 const linkTitle = 'Open the job';
 
 /**
- * Slack shows `text` in phone notifications, and `blocks` in the channel. Plain text does not have
- * markup, but Slack reads `<…>` as a mention or a link in any text.
+ * Slack shows `text` in phone notifications, and `blocks` in the channel. Even in plain text, where
+ * markup is off, Slack reads `<…>` as a mention or a link.
  */
 function slackMessage({ link, ...brief }: Brief) {
   const text = escapeForSlack(linesOf(brief).join('\n'));

@@ -72,7 +72,7 @@ function openTransport(
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
-    // If the sender could not be opened, its message has already failed, so the error is ignored.
+    // If the sender could not be opened, sending the message has already failed with this error.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -149,7 +149,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Otherwise, every attempt would leave a partial file on a full disk.
+      // If the disk is full, every attempt would leave a partial file.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -182,7 +182,7 @@ const count = new Intl.NumberFormat('en-US');
 
 const cut = (text: string) => clip(text, longestLine);
 
-/** `linked` contains the files for a recipient named in an export request. */
+/** `linked`: links to the exported files, for a recipient that the export request names. */
 export function composeMail(
   event: EventBody,
   address: string,

@@ -90,7 +90,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // The response may take the total time, because `signal` limits the call in any case.
+    // The response has no separate limit, because `signal` limits the whole call.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });

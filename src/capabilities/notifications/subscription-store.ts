@@ -98,8 +98,8 @@ export async function disableSubscription(
 }
 
 /**
- * Changes a subscription, but neither its channel nor whether it is signed. A new target enables
- * the subscription again. A webhook's pending deliveries are then sent to the new target.
+ * Changes a subscription, except its channel and whether it is signed. A new target enables the
+ * subscription again, and a webhook's pending deliveries are sent to the new target.
  */
 export async function changeSubscription(
   db: Database,
@@ -223,8 +223,8 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // Waits a day, because a job that has just ended may have read the subscription before its
-  // removal.
+  // A job that has just ended may have read the subscription before its removal, and may still add
+  // a delivery. Therefore, the subscription is kept for a day.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

@@ -19,7 +19,7 @@ import {
 
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 export const MAX_SUBSCRIPTIONS = 100;
-/** Default number of hours for which a replaced secret still signs. */
+/** Default number of hours during which webhooks are also signed with a replaced secret. */
 export const usualOverlapHours = 24;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
@@ -116,7 +116,7 @@ export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): s
   return url.href;
 }
 
-/** Replaces secret parts in what people see. */
+/** Shown in place of a secret. */
 export const hidden = '***';
 
 /** Returns the receiver without the path and query of a URL, because either may be a secret. */

@@ -7,7 +7,10 @@ export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 /** Maximum number of notifications that one worker sends at the same time. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
-/** Policy for deliveries. Its attempts and pauses also apply if our own code fails. */
+/**
+ * Policy for deliveries. The task has the same attempts and pauses, so that they also apply if our
+ * own code fails.
+ */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
 /** The task bypasses the job queue, so that a receiver that hangs does not block jobs. */

@@ -29,7 +29,8 @@ export const access: DefinitionList = {
     listOf(grant, 'Who may do what in this environment, after sign-in by OpenID Connect.', MAX_GRANTS),
     [],
   ),
-  // Otherwise, importing an export of another environment could give people access.
+  // Definitions can be imported from another environment. The grants must not be, because they
+  // would give people access to this environment.
   isLocal: true,
   check(list) {
     for (const item of list.items) {
@@ -57,8 +58,8 @@ const personal: ReadonlySet<string> = new Set(
 const MAX_LOGGED = 50;
 
 /**
- * Returns what may be logged about claims that match no grant: the names of the claims, and the
- * claims of the grants, with their values unless these are personal.
+ * Explains, for the log, why the claims match no grant. Returns the names of the person's claims,
+ * and the claims that the grants require. Includes required values only if they are not personal.
  */
 export function describeMismatch(grants: readonly Grant[], claims: Claims) {
   const wanted = grants.map(({ claim, value }) => (personal.has(claim) ? claim : `${claim}=${value}`));

@@ -60,7 +60,8 @@ function findAttempt(settings: OidcSettings, { headers: { cookie = '' } }: Fasti
 }
 
 function setAttempt(reply: FastifyReply, { publicUrl }: OidcSettings, value: string, seconds: number): void {
-  // `SameSite=Lax`, because the browser returns from another site.
+  // `Lax` and not `Strict`: the provider's site redirects the browser back, and the cookie must be
+  // sent with this request.
   const attributes = [`${attemptName}=${value}`, 'Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax'];
   if (publicUrl.startsWith('https:')) attributes.push('Secure');
   reply.header('set-cookie', attributes.join('; '));
@@ -154,8 +155,8 @@ async function identify(
 }
 
 /**
- * Begins a session in `default` or, if the person has no scopes there, in the first environment in
- * which the person has some.
+ * Begins a session in `default`. If the person has no scopes there, begins it in the first
+ * environment in which the person has a scope.
  * @throws ProviderProblem
  */
 async function openConsole(

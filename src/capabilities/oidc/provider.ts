@@ -54,7 +54,7 @@ interface Discovered {
   readonly configuration: Promise<Configuration>;
 }
 
-/** Providers by the configuration of a system, so that two systems in a process are independent. */
+/** Discovered providers, by configuration, so that two systems in one process do not share them. */
 const discovered = new WeakMap<Config, Discovered>();
 
 async function discover(config: Config, settings: OidcSettings): Promise<Configuration> {
@@ -88,8 +88,8 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
         ],
       },
     );
-    // For some services, the library accepts a template as the issuer, which would let in all of
-    // the service's tenants.
+    // For some services, the library accepts a template as the issuer. All tenants of such a
+    // service could then sign in.
     const { issuer: name } = configuration.serverMetadata();
     if (withoutSlash(name) !== withoutSlash(issuer))
       throw new ProviderProblem('issuer', new Error(`the provider calls itself ${name.slice(0, 200)}`));

@@ -19,7 +19,7 @@ export const accessGrants = itemsTable<Grant>({
 
 /** Time after which a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
-/** Time after which a session may do nothing until the provider has answered. */
+/** Time without an answer from the provider after which a session may do nothing. */
 const TRUST_MS = 5 * 60_000;
 /** Time for which only one request of a session may ask the provider. */
 const TURN_MS = 10_000;

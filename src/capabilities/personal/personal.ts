@@ -88,8 +88,8 @@ export class PersonalProperties {
   }
 
   /**
-   * Returns the action for a property, or else for the closest object that contains the property,
-   * according to the dotted name.
+   * Returns the action for a property. If there is none, returns the action for the closest object
+   * that contains the property. In `name`, dots separate objects and members.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {

@@ -38,7 +38,9 @@ export class PersonalValues {
   }
 }
 
-/** Shows `(hash)` instead of a hash. Used where nothing is stored, or nothing is hashed. */
+/**
+ * Shows `(hash)` in place of a hash. For callers that store nothing, or whose rules hash nothing.
+ */
 export const hiddenValues = new PersonalValues(null);
 
 function textOf(value: unknown): string {

@@ -8,7 +8,7 @@ import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts'
 
 /**
  * Method and path of a route, its product, and the members that the path implies for each record.
- * If there are two products, bodies with `events` belong to the second one.
+ * If there are two products, a body with `events` belongs to the second one.
  */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
@@ -17,9 +17,9 @@ type ProductRoute = readonly [
 ];
 
 /**
- * Types of Segment calls, by the last part of the path. `null`: each record specifies its type. The
- * browser SDK sends a single letter. `segmentCalls` in `take-calls.ts` handles `/v1/identify`,
- * `/v1/track` and `/v1/batch`.
+ * Types of Segment calls, by the last part of the path. The browser SDK uses the single letters.
+ * `null` means that each record specifies its type. `segmentCalls` in `take-calls.ts` handles
+ * `/v1/identify`, `/v1/track` and `/v1/batch`.
  */
 const callTypes: Readonly<Record<string, string | null>> = {
   page: 'page',
@@ -74,8 +74,8 @@ const ofRecords = [
 ];
 
 /**
- * `example` is the product of the example record. The route documents refusals if the SDK of the
- * product `strict` is strict.
+ * Documents a route. The record of the product `example` is the example. If the SDK of the product
+ * `strict` is strict, the document also lists refusals.
  */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };

@@ -28,7 +28,7 @@ export interface CallContext {
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // A browser's clock may be wrong, so its SDK sends how long the event has waited.
+    // A browser's clock may be wrong. Therefore, the SDK sends how long ago the event occurred.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -73,7 +73,7 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** `adds` contains the members that the path of the request implies for every record. */
+/** `adds`: members that the path of the request implies for every record. */
 export function callReader(product: Preset, adds: object, context: CallContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');

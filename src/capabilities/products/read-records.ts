@@ -23,7 +23,10 @@ const jsonTexts: readonly string[] = [
   ...['traits', 'context', 'metadata'],
 ];
 
-/** Reads a record of a product. `marked`: the numbers may be marked as in `ParsedJson`. */
+/**
+ * Reads a record of a product. The members `marked` of `parsed` and of the result are explained at
+ * `ParsedJson`.
+ */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },

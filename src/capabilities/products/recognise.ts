@@ -2,8 +2,9 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * A record belongs to a product if it has at least one name from each of the product's groups. The
- * first matching product is used: its events may contain names of a later product.
+ * Names by which products are recognised. A record of a product has at least one name from each of
+ * the product's groups. If several products match, the first is used, because its events may also
+ * contain names of a later one.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],

@@ -2,13 +2,13 @@ import type { Reason } from '../../domain/reject.ts';
 import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
 export interface ProductContext {
-  /** Kind of group that represents companies. If `null`, `companyOf` chooses the kind. */
+  /** Kind of group that is treated as the company. If `null`, `companyOf` chooses the kind. */
   readonly companyFrom: string | null;
 }
 
 /**
- * The record that is counted, followed by the profile changes that it implies. `event_type` is the
- * kind of record.
+ * The record, followed by the profile changes that it implies. Only the record is counted. In all
+ * of them, `event_type` is the kind of record.
  */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
@@ -33,7 +33,7 @@ export function otherGroup(companyFrom: string): Reason {
   return notStored(`The record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
-/** `set` overrides `setOnce`, because the stored value is not known. */
+/** `set` overrides `setOnce`, because it is not known whether the profile already has a value. */
 export interface ProfileChanges {
   readonly setOnce: JsonObject;
   readonly set: JsonObject;

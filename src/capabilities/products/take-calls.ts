@@ -26,8 +26,8 @@ interface Sdk {
   /** Member of the body with the time when the request was sent, by the sender's clock. */
   readonly sentAt: string;
   /**
-   * True if a single refused record fails the request. Otherwise, only the refusal of all records
-   * does.
+   * True if one refused record makes the whole request fail. If false, the request fails only if
+   * all records are refused.
    */
   readonly isStrict: boolean;
   /**
@@ -117,7 +117,6 @@ export const segmentCalls: CallSeam = {
   },
 };
 
-/** `adds` contains the members that the path of the request implies for every record. */
 export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,

@@ -6,10 +6,10 @@ import { UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
-/** Name that replaces the name of a cell that the rules omit. */
+/** Replaces the name of a cell whose value the rules omit, so that the cell is ignored. */
 const leftOut = new KnownName('', role.ignored);
 
-/** See `judgeCells` of `RecordStage`. */
+/** Implements `judgeCells` of `RecordStage`. */
 export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
@@ -48,7 +48,10 @@ function withoutOverridden(page: object, lists: readonly CellList[], shape: Uint
   return Object.fromEntries(others);
 }
 
-/** Returns the number of bytes by which the cells may have grown. */
+/**
+ * Applies the rules to a list of cells. Returns the number of bytes by which the cells may have
+ * grown.
+ */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
   let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {

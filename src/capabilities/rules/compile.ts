@@ -24,15 +24,18 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects of an event in which SDKs send the user's properties. */
+/** Objects of an event in which SDKs send properties of the user. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** Returns the rules for events, plus those for users' personal properties in `traitsOfEvents`. */
+/**
+ * Returns the rules for events. In the objects `traitsOfEvents`, the personal properties of users
+ * are personal too.
+ */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // An object is kept if the rules list it, even if they drop properties that are not listed.
+  // An object that is listed in the rules is kept, even if they drop unlisted properties.
   const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((holder) =>
@@ -127,7 +130,10 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** Checks required properties. `isBeside`: an implied record, which may lack them. */
+  /**
+   * Checks required properties. `isBeside`: the record is implied by another record, and may lack
+   * them.
+   */
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {

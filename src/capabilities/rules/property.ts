@@ -23,7 +23,8 @@ export class RuledProperty {
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies of values in `rule`, which are faster to read, because `rule` objects have many shapes.
+   * Copies of values in `rule`. The engine reads them faster, because `rule` objects have many
+   * shapes.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
@@ -37,7 +38,7 @@ export class RuledProperty {
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /** `isPersonal`: the stored value may differ, so every value needs the full check. */
+  /** If `isPersonal`, values are dropped or hashed, so every value needs the full check. */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;

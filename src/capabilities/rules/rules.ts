@@ -65,7 +65,7 @@ export const rules: Capability = {
   commands: { rules: async () => (await import('./cli.ts')).rules },
 };
 
-/* For capabilities that inspect records without storing them. */
+/* The functions below are for capabilities that inspect records without storing them. */
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
@@ -74,7 +74,7 @@ export async function readDocument(db: Database, environmentId: number): Promise
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** The stage shows `(hash)` instead of hashes. */
+/** Opens a stage that shows `(hash)` in place of hashes. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

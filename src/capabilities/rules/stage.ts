@@ -5,13 +5,16 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/** Without `personal`, `(hash)` replaces hashes, and the findings of all chunks are added up. */
+/**
+ * If `personal` is missing, the stage shows `(hash)` in place of hashes, and adds up the findings
+ * of all chunks.
+ */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();
   return {
     key: document,
-    /** Findings about the records that became rows. */
+    /** Findings about the records that are stored as rows. */
     findings,
     reset() {
       if (personal !== undefined) findings.reset();

@@ -80,7 +80,10 @@ export async function insertRules(
   return added;
 }
 
-/** After the first version, waits until all writers know that the environment has rules. */
+/**
+ * After the first version of an environment's rules, waits until all writers know that it has
+ * rules.
+ */
 export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {
   if (version === 1) await writersKnow(db, new AbortController().signal);
 }

@@ -215,7 +215,8 @@ async function followRun(
 }
 
 /**
- * Parses `--due`. A Date drops microseconds. Otherwise, the stored run could not be found again.
+ * Parses `--due`. Drops microseconds, because a Date could not find a run that was stored with
+ * them.
  */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();

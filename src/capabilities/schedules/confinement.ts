@@ -43,7 +43,7 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports access that is not granted, and secrets that are written in the definition. */
+/** Reports access that the environment was not granted, and secrets written in the definition. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,

@@ -7,10 +7,9 @@ function parse(cron: string, timeZone: string): Cron {
   return new Cron(cron, {
     timezone: timeZone,
     mode: '5-part',
-    // With this option, `5/10` means the minutes 5, 15, 25 and so on.
+    // Allows `5/10`, which means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // With this rule, `0 1,2 * * *` counts as a fixed time, as `0 2 * * *` does. This matters when
-    // clocks change.
+    // Treats `0 1,2 * * *` as a fixed time, like `0 2 * * *`. This matters when clocks change.
     fixedTimeRule: 'no-wildcard',
   });
 }

@@ -121,8 +121,8 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Ends a run that is in the state `from`. In the same transaction, calls `learn` and reports the
- * end. Returns false if the run is in a different state.
+ * Ends a run if its state is `from`. Otherwise, returns false. In the same transaction, calls
+ * `learn` and reports the end.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,

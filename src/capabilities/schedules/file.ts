@@ -121,7 +121,7 @@ function checkExport(options: ExportOptions, exported: Place): void {
   if (body['include_removed'] === true && range.isThere && range.value !== 'since_last_success') {
     exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
-  // The place of a problem has a form such as `name`, `name[0]` or `name.member`.
+  // `details` names the place of the problem, such as `name`, `name[0]` or `name.member`.
   for (const { message, details } of readRequest(options, body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));

@@ -95,7 +95,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // An earlier attempt has requested the export. The run waits, and resumes when the files exist.
+  // An earlier attempt has requested the export. The run waits until the export is completed.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'The files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);

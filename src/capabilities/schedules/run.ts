@@ -96,7 +96,7 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
 /** Name of the item that records that the source could not be read. */
 const sourceItem = 'source';
 
-/** If the worker was lost, the run ends immediately. Otherwise, it ends after its jobs. */
+/** Fails a run: immediately if its worker was lost, otherwise after its jobs have ended. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,

@@ -11,7 +11,8 @@ import { deleteRuns } from './run-store.ts';
 export const schedules: Capability = {
   name: 'schedules',
   jobs: {
-    // The run reports how its jobs ended. A held job has not ended, so it is reported separately.
+    // The report of a run includes how its jobs ended. A held job has not ended, so it is reported
+    // separately.
     async addresses(db, { type, jobId }) {
       if (type !== 'load.held' || jobId === null) return [];
       return addressesFor(await readNotifyOfJob(db, jobId), 'held');

@@ -281,7 +281,7 @@ export const publishedSchedule = (jobOptions: JobOptions) =>
  */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** Runs have been created for the due times up to `until`. */
+/** Runs exist for all due times up to `until`. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;

@@ -243,7 +243,7 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads a stream continuously, so that its writer never waits. Returns a function for the last
+ * Reads a stream continuously, so that its writer never waits. The returned function gives the last
  * bytes.
  */
 function keepLastBytes(stream: Readable): () => string {

@@ -207,8 +207,8 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
 }
 
 /**
- * Code of a failure that affects only one item. Any other failure to open an item affects all
- * items.
+ * Code of a failure that affects only the item being opened. After any other failure, the other
+ * items could not be opened either.
  */
 export const unexpectedStatus = 'unexpected_status';
 

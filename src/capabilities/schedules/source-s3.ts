@@ -49,8 +49,8 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // Checks an endpoint that is an IP address. The addresses of a host name are checked when
-        // the name is looked up.
+        // Checks an endpoint whose host is an IP address. The addresses of a host name are checked
+        // when the name is resolved.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {

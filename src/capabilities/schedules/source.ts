@@ -51,8 +51,8 @@ export interface OpenItem {
 }
 
 /**
- * Thrown if a source cannot be read. `passing`: a later attempt may succeed. The message contains
- * no secret.
+ * Thrown if a source cannot be read. If `passing` is true, a later attempt may succeed. The message
+ * contains no secret.
  */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';

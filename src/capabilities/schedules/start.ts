@@ -1,4 +1,3 @@
-/* An item that one run has loaded is not loaded again. */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
@@ -41,7 +40,7 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   return tasks.length > 0;
 }
 
-/** Maximum lag of `considered_until` while no run is due, in milliseconds. */
+/** Maximum milliseconds by which `considered_until` is behind the clock while no run is due. */
 const considerAgainMs = 30_000;
 
 /** Creates the runs that are due, each exactly once, however many processes call this. */

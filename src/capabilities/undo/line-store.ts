@@ -4,9 +4,10 @@ import { isKey } from '../../postgres/change-log.ts';
 import type { UndoSource } from './store.ts';
 
 /*
- * Selects the lines of an undo's reverse patch from the log of changes. A profile changed only by
- * the undone loads and their undos gets one finished line (`{…}`). Any other profile gets lines
- * (`[…]`) with its changes and its state, from which `ProfileWalk` computes the result.
+ * Selects the lines of an undo's reverse patch from the log of changes. If only the undone loads
+ * and their undos changed a profile, the query computes its finished line (`{…}`). For any other
+ * profile, the lines (`[…]`) contain its changes and its state, and `ProfileWalk` computes the
+ * result.
  */
 
 /**
@@ -93,8 +94,8 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
 }
 
 /**
- * Condition that one of `loads` created a profile. A company that exists only because users refer
- * to it does not have the id of a load, so its position is compared.
+ * SQL condition that one of `loads` created a profile. A company that was created only because
+ * users refer to it has no load id, so its position is compared with those of the loads.
  */
 function madeBy(
   entity: Entity,
@@ -107,7 +108,9 @@ function madeBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Selects the changes of a profile that show that the loads wrote it. */
+/**
+ * Selects changes of a profile that the loads made, or that replaced a state written by the loads.
+ */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -125,9 +128,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * Selects the lines of the profiles in `picked`: either one finished line, or one line per change
- * and then one for the state. A window function in `picked` keeps the join in one process. With
- * `offset 0`, PostgreSQL computes the finished line only once.
+ * Selects the lines of the profiles in `picked`: one finished line, or one line for each change and
+ * then one for the state. A window function in `picked` prevents a parallel join. With `offset 0`,
+ * PostgreSQL computes the finished line only once.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);

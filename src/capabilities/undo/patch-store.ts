@@ -19,7 +19,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
     on commit delete rows`);
-  // JSON contains neither of these characters, so each line is read as one cell.
+  // Neither character can occur in JSON, so COPY reads each line as one cell.
   const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
   await pipeline(
     Readable.from([lines], { objectMode: false }),

@@ -1,7 +1,7 @@
 /*
- * Applies the lines of a reverse patch. Each profile returns to its earlier state. If the positions
- * of a profile and its line differ, the profile was changed after the patch was written. The log
- * then shows which properties were changed. These properties are kept.
+ * Applies the lines of a reverse patch, so that each profile returns to its earlier state. If the
+ * position of a profile differs from that in its line, the profile was changed after the patch was
+ * written. The log shows which properties that change affected. These properties are kept.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -182,8 +182,8 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
 }
 
 /**
- * SQL for the state of `p` on which the patch was based, and for later changes, including changes
- * that were reverted.
+ * SQL for the changes to `p` after the patch was written: the state before them (`seen`), and the
+ * changed properties (`touched`). Changes that were reverted also count.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
@@ -212,8 +212,8 @@ interface Yielded {
 const noneRemaining: Yielded = { updated: 0, refused: [] };
 
 /**
- * Locks the profiles that were changed after the patch was written. Restores their unchanged
- * properties.
+ * Locks the profiles that were changed after the patch was written, and restores those of their
+ * properties that were not changed.
  */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);

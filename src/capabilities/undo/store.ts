@@ -20,8 +20,8 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
 }
 
 /**
- * SQL that is true if the log contains all changes by a load. If changes are not logged, it is
- * false for every load that has written.
+ * SQL that is true if the log contains all changes by a load. If changes are not logged, it is true
+ * only for loads that have written nothing.
  */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
@@ -44,13 +44,16 @@ export interface UndoSource {
   readonly isLogged: boolean;
   /** Loads to undo. Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
-  /** All loads that this or an earlier undo undoes, with the transactions of their chunks. */
+  /** All loads that this undo or an earlier one undoes, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
   /** Authors whose changes are ignored: the loads in `known`, and the earlier undos. */
   readonly out: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
-  /** Loads that `undos` have undone. Earlier states of a profile may contain values from them. */
+  /**
+   * Loads that `undos` have undone. Earlier states of a profile may contain values that these loads
+   * wrote.
+   */
   readonly others: readonly number[];
 }
 
@@ -150,7 +153,10 @@ export const isToBeUndone = sql<boolean>`exists (
     and not u.dry_run
 )`;
 
-/** The latest undo of a load, except for plans. `kept`: number of profiles not fully restored. */
+/**
+ * The latest undo of a load, except for plans. `kept` counts the profiles that were not fully
+ * restored.
+ */
 export interface LatestUndo {
   readonly jobId: string;
   readonly status: LoadStatus;

@@ -6,7 +6,9 @@
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/** Id of a load. `null` for a single record, a deletion or an operator. */
+/**
+ * Id of the load that made a change. `null` if a single record, a deletion or an operator made it.
+ */
 type Author = number | null;
 
 interface State {
@@ -40,7 +42,10 @@ export interface Reversal {
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** Properties that somebody else has changed since. `company_id` is the user's company. */
+  /**
+   * Properties that are not restored, because somebody else has changed them. `company_id` means
+   * the user's company.
+   */
   readonly kept: readonly string[];
 }
 
@@ -159,7 +164,7 @@ export class ProfileWalk {
     const maker = made ?? madeAt.get(String(position)) ?? null;
     const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
-    // The first state is older than the log, unless a logged load created the profile.
+    // If no logged load created the profile, its first state is older than the log.
     const isOlder = !(this.#isBegun || (maker !== null && known.has(maker)));
     this.#isBegun = true;
     if (isOlder) {

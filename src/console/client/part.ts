@@ -14,16 +14,16 @@ export interface Part {
   readonly screens?: readonly Screen[];
   /** Links that the overview shows for things that need attention. */
   readonly needs?: Partial<Record<NeedKind, NeedPlace>>;
-  /** Kinds of loads that create their own file. */
+  /** Kinds of loads whose file this capability writes itself. */
   readonly jobTypes?: Readonly<Record<string, OwnJobType>>;
   readonly jobFacts?: (job: LoadJob) => readonly Fact[];
   /** Rarely used actions in the menu of a load or an export. */
   readonly JobMenu?: AnyComponent<JobProps>;
   /** Replaces the links to the profiles that a load wrote. `null` keeps the default links. */
   readonly jobLinks?: (job: LoadJob) => VNode | null;
-  /** For a user id without a profile. Shown on request. */
+  /** Panel about a user id that has no profile. The console shows the panel on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
-  /** Only one capability may have this. */
+  /** At most one capability may have a deletion option. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
   readonly exportFilter?: ExportFilter;
@@ -36,7 +36,7 @@ export interface Part {
 interface SignInPart {
   /** Name of the sign-in way in the service. */
   readonly holder: string;
-  /** Shown above the form for keys. */
+  /** Shown above the form for signing in with a key. */
   readonly SignIn: AnyComponent;
   /** Ends the session. Returns the address to open afterwards, or `null`. */
   readonly signOut: () => Promise<string | null>;
@@ -52,7 +52,7 @@ interface DeletionOption {
   /** Field of the request that is set to true if the user chooses the option. */
   readonly field: string;
   readonly label: string;
-  /** Words at the end of the button's label. */
+  /** Text that the option adds to the end of the button's label. */
   readonly verb: string;
 }
 
@@ -70,7 +70,7 @@ export interface Screen {
   readonly component: AnyComponent;
   /**
    * Position in the navigation. A screen without a position belongs to the screen whose path is a
-   * prefix of its own path.
+   * prefix of its path.
    */
   readonly nav: Nav | undefined;
 }
@@ -131,7 +131,7 @@ export interface RecordCheck {
 }
 
 /**
- * Returns the label and the address of a button. `subject` is the subject of the need if there is
- * only one, otherwise `null`.
+ * Returns the label and the address of a button. If the need concerns one thing only, `subject`
+ * names it. Otherwise, `subject` is `null`.
  */
 export type NeedPlace = (subject: string | null) => readonly [button: string, href: string];

@@ -230,10 +230,7 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/**
- * Returns the key's id and the reason why it was refused. Only for the log, and not for the
- * response.
- */
+/** Describes why the key was refused. This is only for the log, and must not be in the response. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
@@ -252,7 +249,7 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** Time for the client to read the response and close the connection. */
+/** Milliseconds for the client to read the response. Then the socket is destroyed. */
 const lingerMs = 2_000;
 
 /** Sends the error record in response to invalid HTTP, then closes the connection. */
@@ -280,7 +277,7 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // Otherwise, a client that has sent half a request could keep the connection open.
+  // A client that has sent half a request might otherwise never close the connection.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }

@@ -19,8 +19,8 @@ export function chooseRequestId(raw: IncomingMessage): string {
 const api = /^\/+(?:api\/+)?v1\//;
 
 /**
- * Sets the common headers. Refuses a request with two Host headers, because a proxy may have used
- * the one that this server does not use.
+ * Sets the common headers. Refuses a request with two Host headers, because a proxy may have read
+ * the other one than this server.
  */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -63,8 +63,8 @@ declare module 'fastify' {
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
   // Only a server needs the metrics page. tools/describe-api.ts opens an app that does not listen.
   app.addHook('onListen', () => metrics.page());
-  // Keyed by the `config` objects, of which Fastify has one for each route and method. They are
-  // cheaper keys than text.
+  // Fastify has one `config` object for each route and method. Objects are faster keys than
+  // strings.
   const routes = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

@@ -35,7 +35,7 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
-  /** True to also accept forms, and bodies that contain the key. */
+  /** True to accept forms, and bodies that contain the key. */
   readonly forms?: true;
 }
 
@@ -68,14 +68,14 @@ export function addJsonBody(
     const maxBytes = isPublic ? Math.min(most, MAX_RECORD_BYTES) : most;
     const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      // The client has disconnected during the key look-up.
+      // The client disconnected during the key look-up.
       if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isDefaultType(mediaTypeOf(request.headers['content-type'])))
         throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Space for the whole length is reserved before reading. Therefore, when space is short, some
-      // bodies are read completely, instead of all of them partially.
+      // Space for the whole body is reserved before it is read. Thus, if space is short, some
+      // bodies are read completely. Without the reservation, all bodies might be read only in part.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -194,13 +194,13 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // Once the body has been read, `close` is the only event still to come. The listeners then
-    // remain, because removing them costs a microsecond.
+    // After the whole body has been read, only `close` can follow. The listeners are then not
+    // removed, because that would cost a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // Otherwise, the remaining listeners would keep the body in memory.
+    // The remaining listeners refer to `pieces`, and would keep the body in memory.
     pieces.length = 0;
     done(error, body);
   };

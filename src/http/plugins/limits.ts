@@ -31,8 +31,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /**
      * Counts a call with the key. Returns the refusal if there were too many calls. `records` is
-     * the size of a batch from a page, which was already counted as one call. Each further hundred
-     * records count as another call.
+     * the size of a batch from a browser. The batch itself was already counted as one call, and
+     * each further hundred records count as another call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
@@ -111,9 +111,9 @@ export function addLoadShedding(
 const maxKeys = 10_000;
 
 /**
- * Limits the calls of each key, and the calls of a browser key from each address. Runs after
- * authentication. Each process counts its own calls, because counting in Redis would cost a query
- * and a dependency. Existing plugins miscount simultaneous requests.
+ * Limits the calls of each key and, for a browser key, the calls of each address. Runs after
+ * authentication. Each process counts separately, because a count in Redis would cost a query for
+ * each call and a dependency. Existing plugins miscount simultaneous requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };

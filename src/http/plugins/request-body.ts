@@ -55,7 +55,7 @@ export function askForBody(raw: IncomingMessage): void {
 
 /** Maximum size of an unread body that Node itself reads in order to keep the connection. */
 const shortBody = 64 * 1024;
-/** Maximum number of bytes to discard before the client notices the response. */
+/** Maximum number of bytes to discard while waiting for the client to notice the response. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
@@ -104,7 +104,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // An earlier reader may still be listening, which would stop the flow.
+    // If an earlier reader still listened, the body would not be discarded.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

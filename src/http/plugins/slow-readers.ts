@@ -12,7 +12,7 @@ export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Part of MAX_HELD_BYTES that responses to requests without a key may use. */
+/** Maximum size of all responses to requests without a key. It is part of MAX_HELD_BYTES. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
  * Time within which the client must read a piece of the response. Otherwise, the response is cut
@@ -104,7 +104,10 @@ interface Connection extends Owner {
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** The connection and, after the key look-up, the environment and the process. */
+  /**
+   * Totals that include this response: that of the connection and, after the key look-up, those of
+   * the environment and the process.
+   */
   readonly owners: Set<Owner>;
 }
 
@@ -112,7 +115,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** Owners by environment. For requests without a key, by route. */
+  /** Totals by environment or, for requests without a key, by route. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 

@@ -69,8 +69,8 @@ function compileParameters(schema: TObject) {
 }
 
 /**
- * Validates only headers whose schema contains the wording of a refusal. The other headers describe
- * the body and are checked by the code that reads it.
+ * Validates only headers whose schema contains an error message. The other headers describe the
+ * body, and the code that reads the body checks them.
  */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
@@ -112,8 +112,8 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // The result is not used here, because these options are parsed later, together with the
-      // fields of the form.
+      // Unless `lenient` is set, this only checks the options. They are parsed later, together with
+      // the fields of the form.
       return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };

@@ -106,7 +106,10 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Starts the load immediately if no choice is doubtful. Otherwise, starts a plan of the load. */
+/**
+ * Starts the load immediately if nothing about it is in doubt. Otherwise, starts a plan, which
+ * shows what the load would do.
+ */
 function Start({ query, inspection }: Inspected): VNode {
   const start = useStart();
   const load = (change: object) => () =>

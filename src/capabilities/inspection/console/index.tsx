@@ -21,8 +21,8 @@ function LoadAgain({ job }: JobProps): VNode | null {
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<ReusedUpload>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
-    // The columns of a CSV file determine its entity. With a different mapping, the file may
-    // contain companies.
+    // In a CSV file, the mapped columns determine the entity. If the user maps other columns, the
+    // file may contain companies, so the earlier entity is not reused.
     const applied = others['format'] === 'csv' ? others : { entity, ...others };
     const texts = Object.entries(applied).map(([name, value]) => [
       name,

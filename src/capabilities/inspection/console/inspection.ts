@@ -11,8 +11,8 @@ import type { Inspection } from '../api.ts';
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
 /**
- * Options that the page's address may contain, by their names in the API. The page has no controls
- * for `otherTexts`.
+ * Options that the page's address may contain, by their names in the API. The page has controls for
+ * `texts`, but not for `otherTexts`.
  */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
@@ -49,7 +49,10 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/** The strings that mean an empty cell, or the column types in the form that the API uses. */
+/**
+ * Returns a list from the page's address: the strings that mean an empty cell (`null`), or the
+ * types of columns as the API expects them (`types`).
+ */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
@@ -150,7 +153,10 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/** Without a choice, returns the types that the server proposes. An empty type means text. */
+/**
+ * Returns the types that the user has chosen or, without a choice, those that the server proposes.
+ * An empty type means text.
+ */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));

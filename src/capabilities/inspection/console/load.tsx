@@ -55,7 +55,7 @@ export function Load(): VNode {
   );
 }
 
-/** Shows the earlier load whose options apply if the address does not override them. */
+/** Shows which earlier load provides the options that the page's address does not contain. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;

@@ -40,7 +40,9 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/** If a schedule created the job, uses the source of that schedule. */
+/**
+ * Drafts a schedule for the job. If a schedule created the job, uses the source of that schedule.
+ */
 function draftOf({ schedules, job }: Model): object {
   const { kind, name = '' } = job?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;

@@ -16,7 +16,7 @@ export const part: Part = {
   },
 };
 
-/** The button lifts the suppression. */
+/** Shows that the user is suppressed, with a button that lifts the suppression. */
 function KeptOut({ id }: { readonly id: string }): VNode | null {
   const suppression = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
   if (suppression.error !== null) return <Problems error={suppression.error} onRetry={suppression.reload} />;

@@ -28,13 +28,13 @@ export function apiHref(path: string): string {
 
 export interface Query {
   readonly get: (name: string) => string;
-  /** Returns those of the named values that are in the address. */
+  /** Returns the values that the address has for `names`. Omits names without a value. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;
   /** Changing a filter returns to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
-  /** Returns the address that a link must have to make the change. */
+  /** Returns the address with the change, for use in a link. */
   readonly href: (change: Values) => string;
 }
 

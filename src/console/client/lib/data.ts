@@ -20,7 +20,7 @@ export interface Loaded<T> {
  */
 type Pause<T> = number | ((data: T | undefined) => number);
 
-/** Pauses in milliseconds between requests: while something changes, and while nothing changes. */
+/** Milliseconds between two requests: `pollMs` while something changes, otherwise `restMs`. */
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
@@ -41,7 +41,9 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
   readonly request: string;
 }
 
-/** Paths that differ only in filters have the same subject. */
+/**
+ * Returns the path without its query. Requests that differ only in filters have the same subject.
+ */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }

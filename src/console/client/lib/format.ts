@@ -17,7 +17,8 @@ export function formatShort(count: number): string {
 }
 
 /**
- * Such as 12.3 %. Returns 0 % only if the part is 0, and 100 % only if the part equals the total.
+ * Formats a share, such as 12.3 %. Returns 0 % only if the part is 0, and 100 % only if the part
+ * equals the total.
  */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
@@ -30,7 +31,7 @@ export function formatShare(part: number, total: number): string {
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** Such as 12.3 MB. A unit is 1,000 times the smaller one. */
+/** Formats a size, such as 12.3 MB. Each unit is 1,000 times the previous one. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -41,7 +42,10 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/** Such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. A dash for `null`. */
+/**
+ * Formats a duration, such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. Returns a dash for
+ * `null`.
+ */
 export function formatMs(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -68,7 +72,8 @@ const clock = new Intl.DateTimeFormat(undefined, {
 });
 
 /**
- * Such as 14:03:21 for today, or 20 Nov, 14:03:21 for this year. Earlier times include the year.
+ * Formats a time of today as 14:03:21, and a time of this year as 20 Nov, 14:03:21. Earlier times
+ * include the year.
  */
 export function formatTime(iso: string, now = new Date()): string {
   const date = new Date(iso);
@@ -77,7 +82,7 @@ export function formatTime(iso: string, now = new Date()): string {
   return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
 }
 
-/** Such as "20 s ago" or "in 3 min". */
+/** Formats a time relative to now, such as "20 s ago" or "in 3 min". */
 export function formatAgo(iso: string, now = Date.now()): string {
   const ms = now - new Date(iso).getTime();
   const [first = '', unit = ''] = formatMs(Math.max(1_000, Math.abs(ms))).split(' ');

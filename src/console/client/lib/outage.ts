@@ -36,8 +36,8 @@ async function watch(): Promise<void> {
 
 /** Returns the cause of an outage, or `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
-  // Requests `/` first, because an overloaded service refuses it immediately. Such a service might
-  // be too slow to reach its database in time.
+  // Requests `/` first: an overloaded service refuses this request at once, but may be too slow to
+  // check its database in time.
   const status = await statusOf('/');
   if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
@@ -54,12 +54,12 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** The clock stops while the page is hidden, unless `hidden` is set. */
+/** Returns a clock. While the page is hidden, its pauses do not end, unless `hidden` is true. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }
 
-/** Waits for the given time. Ends early when the browser is online again. */
+/** Waits for the given time, or until the browser is online or the page is visible again. */
 function pause(ms: number, isHidden: boolean): Promise<void> {
   return new Promise((resolve) => {
     const listeners = new AbortController();

@@ -128,14 +128,15 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 }
 
 /**
- * Properties of an input whose text takes effect when the user presses Enter or leaves the input.
- * With `pauseMs`, also after a pause in typing.
+ * Returns the properties of an input. The text takes effect when the user presses Enter, leaves the
+ * input or, if `pauseMs` is set, stops typing for that long.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
   const committed = useRef(value);
   useEffect(() => {
-    // Does not replace the text with its own trimmed value, because the user may still be typing.
+    // The new value may be the user's own text after trimming. It must not replace the text while
+    // the user is typing.
     if (value !== committed.current.trim()) setText(value);
     committed.current = value;
   }, [value]);

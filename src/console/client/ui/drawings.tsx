@@ -70,7 +70,7 @@ interface Bar {
 }
 
 interface BarsProps {
-  /** Words that follow the sums of the parts for screen readers, such as `in 30 days`. */
+  /** Text for screen readers after the sums of the parts, such as `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
   /** Colours are variables of tokens.css, such as `--inserted`. */

@@ -8,7 +8,7 @@ import { Empty, Loaded, Section } from './page.tsx';
 
 /** `num` aligns the cells of the column to the end. `minor` hides it on narrow screens. */
 export type Column<T> = readonly [
-  /** A string is a label of the console. An element contains a name that a caller chose. */
+  /** The title is a string if the console chose it, and an element if a caller chose it. */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',
@@ -88,7 +88,7 @@ export function Table<T>(props: TableProps<T>): VNode {
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
-  /** The rows, or the loading state of either all rows or one page of rows. */
+  /** The rows, or loaded data with all rows or one page of them. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
   /**
    * Heading. A list without a heading is the screen's main list, and stores its selected row in the

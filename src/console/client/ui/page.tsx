@@ -154,7 +154,9 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event in a list of class `events`. It can be unfolded to show its facts. */
+/**
+ * An event in a list with the CSS class `events`. The user can unfold the event to see its facts.
+ */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -300,7 +302,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** A string is a label of the console. An element contains a name that a caller chose. */
+/** The name is a string if the console chose it, and an element if a caller chose it. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 /** Omits facts without a value. */

@@ -22,7 +22,7 @@ interface EditorFormProps {
   readonly needs?: readonly Scope[];
   readonly isComplete: boolean;
   readonly act: () => Promise<unknown>;
-  /** Error of another action that used the text. */
+  /** Error of another action that was tried with the same text. */
   readonly error?: ApiError | null;
   readonly beside?: ComponentChildren;
   readonly children?: ComponentChildren;
