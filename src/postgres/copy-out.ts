@@ -123,8 +123,8 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // The cast is repeated outside, because `any((select …))` would otherwise iterate over the rows
-    // of the subquery.
+    // Without the second cast, `any((select …))` would be a comparison with the rows of the
+    // subquery instead of the elements of the array.
     if (cast !== null) this.append(`)${cast}`);
   }
 }

@@ -1,5 +1,6 @@
-// Connections, transactions and types of tables. The statements for each noun are in the `store.ts`
-// of the noun's own folder. `schema.ts` is generated from sql/migrations.
+// Connects to the database, and runs transactions and statements. Each noun's statements are in the
+// `store.ts` of the noun's folder. The types of the tables are in `schema.ts`, which is generated
+// from sql/migrations.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,8 +24,8 @@ import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
 /**
- * Number of attempts to get a lock. Waiting longer in a single attempt would block other
- * statements.
+ * Maximum number of attempts to get a lock. Each attempt waits only briefly, because a statement
+ * that waits for a lock blocks the statements behind it.
  */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
@@ -63,7 +64,10 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** Names of prepared statements, by text. The source contains a fixed number of statements. */
+/**
+ * Names of prepared statements, by the text of the statement. The map stays small, because the
+ * number of different texts is fixed.
+ */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -89,7 +93,7 @@ export function databaseOn(client: pg.PoolClient): Database {
   return database;
 }
 
-/** Column values by camel-case name. */
+/** Values of some columns of a table, by column name in camel case. */
 type Values<T extends keyof Tables> = {
   readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
 };
@@ -163,7 +167,10 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
 }
 
-/** A statement in sql/queries. It is prepared once per connection under the name of its file. */
+/**
+ * A statement from a file in sql/queries. Each connection prepares the statement once, under the
+ * name of the file.
+ */
 export interface QueryFile {
   readonly name: string;
   readonly text: string;
@@ -197,8 +204,8 @@ export interface Transaction {
 
 /**
  * Runs `work` in a transaction. With `asynchronous`, the commit returns before the data is on disk.
- * Use that only if a crash loses the ledger row together with the other rows, because the work is
- * then repeated.
+ * Use it only if the work's ledger row is in the same transaction. A crash then loses both the rows
+ * and the ledger row, and the work is repeated.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -225,8 +232,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Runs `work` in a savepoint. Rolls back to it if `rollBack` is set, or after an error that
- * `isExpected` accepts, which is returned.
+ * Runs `work` in a savepoint. If `work` throws an error that `isExpected` accepts, rolls back to
+ * the savepoint and returns the error. With `rollBack`, also rolls back if `work` succeeds.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
@@ -247,7 +254,10 @@ export async function inSavepoint<T>(
   }
 }
 
-/** Runs `work` on a connection. A connection that was lost or discarded is not reused. */
+/**
+ * Runs `work` on a connection of the pool. The pool does not reuse the connection if it was lost or
+ * if `work` called `discard`.
+ */
 export async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,

@@ -3,8 +3,8 @@ import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
 /**
- * Refuses all records of certain users in environments that use this seam (`uses.ts`). Other
- * environments pay no cost.
+ * Seam for a capability that refuses all records of certain users. Only environments that use the
+ * capability check for such users (`uses.ts`), so other environments have no extra cost.
  */
 export interface RefusalSeam {
   readonly use: string;
@@ -13,8 +13,8 @@ export interface RefusalSeam {
   /** Returns the error for a single record. */
   error(): InputError;
   /**
-   * Returns SQL that checks a user id and violates `constraint` if the user is refused. Both
-   * arguments are columns.
+   * Returns an SQL expression that has the value of `id`. If the user with this id is refused, the
+   * expression violates `constraint`. `id` and `environment` are SQL expressions.
    */
   guard(id: string, environment: string): string;
   readonly constraint: string;
@@ -25,23 +25,30 @@ export interface RefusalSeam {
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** Environments, and the uses that statements of single records take into account. */
+/**
+ * Describes a statement for single records: its environments, and the capabilities that refuse some
+ * of their users.
+ */
 export interface Guard {
   readonly environments: readonly number[];
   /**
-   * Known uses, each as `1 name`, where 1 is the environment's id. If an environment has other
-   * uses, the statement fails with `isUnknownUse`.
+   * Each item is the id of an environment and the name of a capability that it uses, such as `1
+   * name`. If an environment also uses another capability, the statement fails with `isUnknownUse`.
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }
 
 /**
- * Matches a user id and the environment of that user in a statement: `i.u /* guarded, of i.e *\/`.
+ * In the text of a statement, a comment marks each user id to check and names the column of its
+ * environment: `i.u /* guarded, of i.e *\/`.
  */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** Adds guards to the user ids in a statement. The result is prepared under a different name. */
+/**
+ * Replaces each marked user id in a statement with the expressions of `refusals`. The new statement
+ * has another name, because it is prepared separately.
+ */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

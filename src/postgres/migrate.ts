@@ -45,7 +45,7 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** Returns whether `ours` contains a later migration in the same sequence. */
+/** Returns true if `ours` contains a later migration in the same folder. */
 function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
@@ -61,7 +61,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // If the connection was lost, so was its transaction.
+    // Rolling back fails if the connection was lost. The server then rolls back by itself.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
@@ -122,8 +122,8 @@ export interface MigrationState {
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
   /**
-   * True if the database has a schema that was never released. Released migrations keep their names
-   * and content.
+   * True if the schema of the database is not that of a release. Releases do not rename, edit or
+   * remove migrations of earlier releases.
    */
   readonly unreleased: boolean;
 }
@@ -158,8 +158,8 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 const lockTimeout = '2s';
 
 /**
- * A table is stale if more rows than `staleRows` plus `staleShare` of its rows have changed since
- * its last analysis.
+ * A table must be analyzed if more rows than `staleRows` plus `staleShare` of its rows have changed
+ * since the last analysis.
  */
 const staleShare = 0.2;
 const staleRows = 1_000;

@@ -16,7 +16,7 @@ export interface PoolOptions {
   readonly max: number;
   readonly applicationName: string;
   readonly connectionTimeoutMs?: number;
-  /** Default: the setting of the server. */
+  /** Default: `statement_timeout` of the server. */
   readonly statementTimeoutMs?: number;
   readonly monitor?: ConnectionMonitor;
 }
@@ -25,7 +25,7 @@ export interface PoolOptions {
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One connection is for checks of the database, and the other for reading figures. */
+/** Number of connections in the pool for health checks and figures, one for each purpose. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
@@ -47,17 +47,17 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // If a connection is lost while in use, its query fails and the client emits an error. Neither pg
-  // nor Kysely listens for that error, which would end the process.
+  // If a connection is lost during a query, the query fails, and the client also emits an error.
+  // Without this listener, that error would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // The pool replaces lost idle connections.
+  // If an idle connection is lost, the pool replaces it, so this error needs no further handling.
   pool.on('error', () => undefined);
   return pool;
 }
 
 /**
- * Returns an `onConnect` that sets up a session and watches its connection. It is needed because
- * poolers do not accept the connection parameter `options`.
+ * Returns an `onConnect` that applies the settings to a new session and watches its connection. The
+ * settings are not in the connection parameter `options`, because poolers refuse it.
  */
 export function sessionSetUp(
   settings: SessionSettings,
@@ -105,8 +105,8 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
 }
 
 /**
- * Logs the loss of an idle connection, except while the pool ends, because the server may stop
- * first.
+ * Logs the loss of an idle connection. While the pool is closing, losses are expected and not
+ * logged, because the server may stop before the pool.
  */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
@@ -184,7 +184,10 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** Reads each piece in a separate turn, so that other readers get turns between two pieces. */
+/**
+ * Yields the pieces. Before each piece, waits for a turn of `inTurn`, so that a long read does not
+ * block other readers.
+ */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

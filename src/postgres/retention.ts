@@ -4,8 +4,8 @@ import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
 /**
- * Maximum time to wait for exports before a month is detached. New exports must wait during this
- * time.
+ * A month's table can be detached only when no export is reading it. This is the maximum time to
+ * wait for such exports. New exports must wait meanwhile.
  */
 const EVENT_STORE_LOCK_MS = 3_000;
 
@@ -57,7 +57,8 @@ const months = sql`(
 
 /**
  * Returns, for each environment, the names of a month's events that have expired, and the number of
- * names that have not. Finds the names step by step through events_name_idx.
+ * names that have not. The statement skips from name to name in events_name_idx instead of reading
+ * all events.
  */
 export function readHeldNames(
   db: Database,
@@ -116,8 +117,8 @@ function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
 }
 
 /**
- * Runs `work` while holding the lock that allows only one pruning per database. Returns `null` if
- * another process has the lock.
+ * Runs `work` unless another process is already pruning this database. In that case, returns
+ * `null`.
  */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {

@@ -15,8 +15,8 @@ export interface Binaries {
 }
 
 /**
- * Returns binaries that the account can run, either from node_modules or from a copy. Runs them to
- * test this.
+ * Returns binaries of PostgreSQL that the account can run. Tries to run those in node_modules
+ * first, and then a copy of them.
  */
 export async function provideBinaries({
   account,
@@ -50,8 +50,9 @@ export async function provideBinaries({
 }
 
 /**
- * Returns folders in which the binaries may be copied. If root borrows an account, that account
- * must be able to enter the folder. Otherwise, the copy is in the data directory.
+ * Returns folders that can contain a copy of the binaries. If this process is root, the account
+ * that runs the server must be able to enter the folder. Otherwise, the copy is in the data
+ * directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
@@ -74,7 +75,7 @@ async function tryBinaries(
 }
 
 export interface NativePackage {
-  /** Version by which copies of the binaries are distinguished. */
+  /** Version of the package. It is part of the name of each copy. */
   readonly version: string;
   /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;
@@ -111,7 +112,8 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // The package exports only dist/index.js. Its folder is two levels above that file.
+    // Only dist/index.js of the package can be resolved. The package's folder is two levels above
+    // that file.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;
@@ -142,9 +144,9 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 
 /**
  * Copies the native folder into `home`. This is needed if an account cannot reach node_modules, or
- * if links are missing there. A single rename per package version publishes a complete copy. `home`
- * must belong to us and be writable only by us, because otherwise, others could place programs
- * there.
+ * if links are missing there. The copy is created under a temporary name and then renamed, so it is
+ * always complete. `home` must belong to us and be writable only by us. Otherwise, others could put
+ * their own programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
   // The account must be able to enter the folder even if this process has a strict umask. An
@@ -158,8 +160,9 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json requires the name "native". The copy is readable even if this process has a
-    // strict umask, and it is on disk before the rename.
+    // The paths in pg-symlinks.json begin with "native", so the folder has this name. `chmod` makes
+    // the copy readable even if this process has a strict umask. `sync` writes the copy to disk
+    // before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -168,7 +171,7 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another process has created the same copy in the meantime.
+    // Ignored, because another process has created the same copy in the meantime.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;

@@ -42,8 +42,8 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     const isLeaving = isOrphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!isLeaving) throw await dataDirInUse(layout, pid);
     if (!hasAsked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
-    // Usually, the kernel or the watchdog has already sent this signal. A second signal is
-    // harmless.
+    // The kernel or the watchdog usually stops an orphan. This signal is for cases in which they
+    // did not. A second signal is harmless.
     if (isOrphaned && !hasAsked) askToStop(pid);
     hasAsked = true;
     return false;
@@ -65,8 +65,8 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
 export const ownerSetting = 'sluice.owner';
 
 /**
- * Returns the pid of the Node process that started a server, or `undefined`. The pid is in the
- * server's command line.
+ * Returns the pid of the Node process that started the server, as given in the server's command
+ * line. `undefined` if it is not known.
  */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
@@ -87,7 +87,7 @@ async function isOrphan(pid: number): Promise<boolean> {
   const ownerPid = await readOwner(pid);
   if (ownerPid === undefined) return false;
   if (process.platform !== 'linux') return !isAlive(ownerPid);
-  // A server is a child of its owner as long as the owner lives.
+  // As long as the owner lives, it is the parent process of its server. An orphan has a new parent.
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
@@ -132,9 +132,10 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 }
 
 /**
- * Returns whether the pid belongs to a server on this directory. After the restart of a container,
- * the pid may belong to another program. The working directory of a server is its data directory.
- * If root lacks CAP_SYS_PTRACE, the name and user of the process decide.
+ * Returns true if `pid` is a server on this directory. This must be checked, because after the
+ * restart of a container, another program may have the same pid. The working directory of a server
+ * is its data directory. If root lacks CAP_SYS_PTRACE, it cannot read the working directory of the
+ * process. In that case, the check compares the name and user of the process.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
@@ -152,9 +153,10 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces the pid in the lock file with a dead one if the pid belongs to another program. The file
- * must remain, because it leads PostgreSQL to the shared memory that children of a killed server
- * may still use. Dead pids and newer lock files are not changed.
+ * If the pid in the lock file belongs to another program, replaces the pid with one that no process
+ * has. The file must not be removed, because PostgreSQL uses it to find the shared memory of a
+ * killed server, which children of that server may still use. If the pid is dead or the lock file
+ * is a newer one, does nothing.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

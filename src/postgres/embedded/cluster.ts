@@ -30,13 +30,15 @@ export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /**
- * Age of an attempt after which a live pid in the attempt's name must belong to another process.
+ * A failed attempt leaves a folder whose name contains the pid of its process. If the folder is
+ * older than this, it is removed even if a process with that pid is alive, because that must be a
+ * different process.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
 /**
- * Creates the data directory, role and database, then renames the result. Therefore, a killed
- * process leaves either a complete cluster or none.
+ * Creates the data directory, role and database in a temporary folder, and then renames that
+ * folder. Therefore, a killed process leaves either a complete cluster or none.
  */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
@@ -55,7 +57,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Another process has created an identical cluster in the meantime.
+    // Ignored, because another process has created an identical cluster in the meantime.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -63,9 +65,9 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * Uses the builtin locale C.UTF-8, which is fast and knows upper and lower case beyond ASCII.
- * Upgrades of system libraries cannot corrupt indexes that use this locale. Checksums are on by
- * default, and syncing remains on.
+ * Runs initdb with the builtin locale C.UTF-8, which is fast and supports upper and lower case
+ * beyond ASCII. Upgrades of system libraries cannot corrupt indexes that use this locale. By
+ * default, initdb enables checksums and syncs its files to disk.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -133,18 +135,22 @@ export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** Set explicitly to ensure durability, although these values are the defaults. */
+/**
+ * These are PostgreSQL's defaults. They are set explicitly, because committed data must survive a
+ * crash.
+ */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // The hot indexes of a merge (75 MB per million users) must fit into this memory. Other data is
-    // in the page cache.
+    // Must be large enough for the indexes that a merge uses most (75 MB per million users). The
+    // operating system caches other data.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
-    // Tells the planner that half of the machine's memory is page cache.
+    // With this value, the planner assumes that half of the machine's memory caches files.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
-    // Batches are sorted in memory, and few statements run at a time.
+    // Enough to sort a batch in memory. The total remains small, because few statements run at a
+    // time.
     work_mem: '32MB',
     // Enough for index builds and vacuum to finish in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
@@ -157,9 +163,10 @@ const writing = {
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // Large enough for a burst of COPY.
+  // Room for the log that COPY writes in bursts.
   wal_buffers: '16MB',
-  // There are no replicas, so new tables and indexes are synced instead of logged.
+  // There are no replicas. With `minimal`, the content of a new table or index is synced to disk
+  // instead of being logged.
   wal_level: 'minimal',
   max_wal_senders: '0',
   // Compression would halve the log of a merge with many updates, but cost 8 % of the merge's time
@@ -183,7 +190,8 @@ function housekeeping({ platform }: Machine): Record<string, string> {
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // Ends clients that hold locks in a stuck transaction. None of our steps is idle for that long.
+    // Ends a transaction that is stuck, because it may hold locks. No transaction of sluice is idle
+    // for that long.
     idle_in_transaction_session_timeout: '5min',
     // Ends statements of killed workers. Available only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
@@ -191,8 +199,8 @@ function housekeeping({ platform }: Machine): Record<string, string> {
 }
 
 const logging = {
-  // Logs only the server's own messages. Our code logs errors of statements, which would copy
-  // data about a person to this log.
+  // The server logs only messages about itself. sluice logs the errors of its statements instead,
+  // because the server would write personal data from the statement to this log.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
@@ -229,7 +237,7 @@ export async function inspectMachine(): Promise<Machine> {
 
 /**
  * Returns `posix` if /dev/shm is large enough. In a small one, a query could fail with "could not
- * resize shared memory segment", so returns `sysv`, which /dev/shm does not limit.
+ * resize shared memory segment". In that case, returns `sysv`, whose memory is not in /dev/shm.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

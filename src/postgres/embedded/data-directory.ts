@@ -50,7 +50,10 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries, because a program started by a killed process may still be writing its last file. */
+/**
+ * Removes a folder and its content. Retries, because a program that a killed process had started
+ * may still be creating its last file.
+ */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -67,7 +70,7 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** Path of PGDATA. A single rename creates this folder, so it is either absent or complete. */
+  /** Path of PGDATA. The folder is created under another name and renamed when it is complete. */
   readonly data: string;
   /** Path of the password file, which is inside PGDATA so that a copy of the data can be opened. */
   readonly password: string;
@@ -182,7 +185,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // Otherwise, each attempt on a full disk would leave a draft behind.
+    // If the disk is full, each failed attempt would otherwise leave a draft behind.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {

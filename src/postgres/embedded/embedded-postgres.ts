@@ -31,8 +31,8 @@ import {
 import { chooseAccount } from './run-program.ts';
 
 /**
- * Maximum time for an "immediate" shutdown, which is used if a clean one takes too long. SIGKILL
- * follows.
+ * If a clean shutdown takes too long, an "immediate" shutdown follows. After this further time, the
+ * server gets SIGKILL.
  */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
@@ -167,7 +167,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Retries until the server runs. Returns `undefined` if `signal` is aborted first. */
+/** Tries to start the server until it runs. Returns `undefined` if `signal` is aborted first. */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,

@@ -66,7 +66,7 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
   }
 }
 
-/** The server ended before it accepted a connection. */
+/** Thrown if the server ended before it accepted a connection. */
 class EndedEarly extends Error {
   readonly output: string;
 
@@ -98,8 +98,9 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 }
 
 /**
- * Settings that cannot be overridden. The server accepts only TCP from this machine, because socket
- * paths must be short and the permissions of sockets differ between systems.
+ * Settings that callers cannot override. The server accepts only TCP connections from this machine.
+ * It has no Unix socket, because socket paths must be short, and the permissions of sockets differ
+ * between systems.
  */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
@@ -158,8 +159,9 @@ export interface ServerProcess {
 }
 
 /**
- * Starts the server detached. It must stop last, but Ctrl-C would otherwise reach all processes in
- * the terminal's group.
+ * Starts the server as a detached process. Otherwise, Ctrl-C would reach it, too, because the
+ * terminal sends the signal to a whole process group. The server must stop after all other
+ * processes.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -199,7 +201,7 @@ export function serverUrl(port: number, password: string): string {
  * uses the port.
  */
 export async function askVersion(url: string): Promise<string> {
-  // Loaded lazily, because some commands do not use a database.
+  // Imported here, because some commands do not use a database.
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
@@ -218,17 +220,17 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending, after renaming a large log to `postgres.log.1`. `startsAt` is the
- * position where the log of this start begins. Symbolic links are not followed, because they could
- * make root write to another file.
+ * Opens the log for appending. If the log is large, it is first renamed to `postgres.log.1`.
+ * `startsAt` is the size of the log before this start. Symbolic links are not followed, because
+ * they could make root write to another file.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
   if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  // The owner of the account may start sluice without root next time and must then be able to
-  // append.
+  // The owner of the account may start sluice without root next time. That process must be able to
+  // append to the log.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
 }

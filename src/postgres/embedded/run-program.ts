@@ -20,15 +20,15 @@ export interface ProgramOptions {
 }
 
 /**
- * Environment of child processes. It contains no PG* variables, and keeps messages in English so
- * that they can be recognised.
+ * Environment of child processes. It contains no PG* variables. The locale makes programs print
+ * English messages, which this code can recognise.
  */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Returns the data directory as an argument. A borrowed account may be unable to reach its path.
- * Therefore, the process enters the directory as root and passes PostgreSQL its own working
- * directory, whose absolute path PostgreSQL determines.
+ * Returns the argument that specifies the data directory. If root runs PostgreSQL under another
+ * account, that account may not have access to the path. Therefore, root enters the directory
+ * first, and the argument is the working directory. PostgreSQL finds out its absolute path.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
@@ -48,7 +48,8 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // EPERM is thrown instead of emitted. It means that root is not allowed to change its user.
+    // Node throws EPERM instead of emitting it. EPERM means that root is not allowed to change its
+    // user.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -70,15 +71,16 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
     child.on('close', (code) => resolve({ code: code ?? -1, output }));
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    // If the program ends without reading its input, its exit status reports that.
+    // A program that ends without reading its input causes an error here, but its exit status
+    // reports the failure.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });
 }
 
 /**
- * Starts a shell that stops the server when this process's end of the pipe closes. Returns a
- * function that ends the shell.
+ * Starts a shell that waits for the end of a pipe from this process, and then stops the server. The
+ * pipe also ends if this process is killed. Returns a function that ends the shell.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
@@ -101,9 +103,10 @@ export interface Account {
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account that runs the server, or `undefined` for this process's own account.
- * PostgreSQL refuses to run as root. Therefore, the account is the owner of the data directory or
- * of its parent folder, such as a container's volume. This also allows root to open a user's data.
+ * Returns the account that runs the server, or `undefined` if this process can run it. PostgreSQL
+ * refuses to run as root. If this process is root, the account is the owner of the data directory
+ * or of its parent folder, such as a container's volume. Therefore, root can also open a user's
+ * data. If root owns both folders, the account is one of `candidates`.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
