@@ -26,7 +26,7 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Must be called in a transaction. Returns the task with which to notify the queue. */
+/** Must be called in a transaction. Returns the task to send to the queue after the commit. */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -118,7 +118,7 @@ export async function completeExport(
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
-      // The manifest, which is already stored, has the same time.
+      // Equals the time in the manifest, whose file is already stored.
       ended_at: endedAt,
       snapshot_at: snapshotAt,
       cursor,
@@ -157,7 +157,10 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Returns the export together with its former task. */
+/**
+ * Deletes the task of an export and sets the export's final status. Returns the export with the id
+ * of the task, or `null` if the export had already ended.
+ */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })
@@ -240,15 +243,21 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    /** Includes files that have expired. */
+    /** The written files, even if they have expired. */
     written: files.get(row.exportId) ?? [],
-    /** Empty until the export is completed, and after its files have expired. */
+    /**
+     * The files that can be downloaded. Empty until the export is completed, and after its files
+     * have expired.
+     */
     files: filesExpiredAt === null ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));
 }
 
-/** `expected` is an estimate, so the share stays below 1 until the export is completed. */
+/**
+ * Returns the progress as a number from 0 to 1. `expected` is only an estimate, so the number stays
+ * below 1 until the export is completed.
+ */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;

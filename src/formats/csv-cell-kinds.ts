@@ -1,11 +1,11 @@
 /*
- * Distinguishes values from column names by the form of cells. Used only to detect dialects and
- * headers.
+ * Guesses from the form of cells whether they are values or column names. Used only to detect
+ * dialects and headers.
  */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** Longer cells are `other`, without a search for their kind. */
+/** Longer cells are of the kind `other` without being compared with any pattern. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -31,8 +31,9 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if a cell of the first record is data of the same kind as the cells below it.
- * Returns false if any cell is a word above a column of data.
+ * Returns true if the first record is data and not a header: one of its cells is data of the same
+ * kind as the cells below it. Returns false if any cell of the first record is a word above a
+ * column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -51,9 +52,10 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if the first record is a header, but each column in `positions` can be named only by
- * its position. Either the column has no name, although all other records fill it, or the header
- * repeats its name, and at least one column contains only data.
+ * Returns true if each column in `positions` can be addressed only by its position, although the
+ * first record is a header. That is the case if the column has no name but a value in every other
+ * record. It is also the case if several columns have its name and at least one column contains
+ * only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -73,15 +75,15 @@ export function needsPositions(
   });
 }
 
-/** A year, or the column's own number, may also be a name. */
+/** Returns true if a number may be a column name: a year, or the position of the column itself. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
 /**
- * Returns the index of the first record that consists of `width` different cells without data, or
- * -1.
+ * Returns the index of the first record that may be a header: it has `width` different cells, none
+ * of them empty or data. Returns -1 if there is none.
  */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(

@@ -4,7 +4,7 @@ import { CR, LF } from './record-scanner.ts';
 const BACKSLASH = 92;
 const leastCells = 1024;
 
-/** Positions of a record's cells without their quotes. The walker fills the table. */
+/** Start and end of each cell of a record, without quotes. `CsvWalker` adds the cells. */
 export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
@@ -16,7 +16,6 @@ export class CellTable {
     this.count = 0;
   }
 
-  /** A marked cell contains doubled quotes or escapes. */
   add(start: number, end: number, isQuoted: boolean, isMarked: boolean): void {
     if (this.count === this.starts.length) this.#grow();
     this.starts[this.count] = start;
@@ -34,8 +33,8 @@ export class CellTable {
   }
 
   /**
-   * Returns true if the record has at least `width` cells (or is padded) and all further cells are
-   * empty.
+   * Returns true if the record has at least `width` cells and all further cells are empty. If
+   * `isPadded`, the record may also have fewer cells.
    */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
     if (this.count < width && !isPadded) return false;
@@ -70,7 +69,7 @@ export class CellTable {
   }
 
   /**
-   * Counts escapes before bytes that do not need one, as in `C:\dir`. These escapes may be part of
+   * Counts escapes before bytes that need no escape, as in `C:\dir`. Such an escape may be part of
    * the value.
    */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {

@@ -5,17 +5,18 @@ import type { ScanProblem } from './record-scanner.ts';
 
 /*
  * Reads the cells of records in any dialect with csv-parse. The scanner has already found where
- * records end, so a refused record does not affect others. Strings have one character per byte.
- * Characters that csv-parse must not treat as marks are moved above 0xFF ("lifted").
+ * records end, so a refused record does not affect others. Records are strings with one character
+ * per byte. A character that csv-parse must take literally is "lifted": 0x100 is added to its code,
+ * and subtracted again after parsing.
  */
 
 const LIFTED = 0x100;
 const aboveBytes = /[\u0100-\uffff]/g;
 const doubts = /[\u0200-\u02ff]/;
-/** An apostrophe between letters or digits of any language. */
+/** Matches an apostrophe between letters or digits. Bytes of 0x80 or more count as letters. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Meanings of the letters that databases write after an escape in a dialect without quotes. */
+/** Characters that database exports without quotes write as an escape and a letter. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -53,14 +54,18 @@ export class DialectReader {
   }
 
   /**
-   * True if `text` needs the cells found by the scanner, because runs of blanks separate cells or
-   * some unquoted words mean an empty cell.
+   * True if `text` has to assemble the record from the cells that the scanner found. This is
+   * necessary because csv-parse cannot split at runs of blanks, and does not know words that mean
+   * an empty cell.
    */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
-  /** Returns a well-formed record as `read` needs it. The scanner has filled `cells`. */
+  /**
+   * Returns a well-formed record in the form that `read` expects. `cells` must contain the cells
+   * that the scanner found in the record.
+   */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
     const texts = Array.from({ length: cells.count }, (_, cell) =>
@@ -102,7 +107,7 @@ export class DialectReader {
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
     if (isMark || (isBlanks && isBlankByte(byte))) return lift(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // An escape that may belong to the value is lifted twice, which marks it as doubtful.
+    // The escape may be part of the value. It is lifted twice, so that `#fall` refuses the record.
     return letter === undefined ? lift(lift(match.charAt(0))) + escaped : lift(letter);
   }
 

@@ -59,7 +59,10 @@ interface PassedLines {
   /** Start of the first line that is not skipped. If all lines are skipped, the end of `bytes`. */
   readonly end: number;
   readonly lines: number;
-  /** True if more lines may have to be skipped. The line at `end` is blank so far. */
+  /**
+   * True if `bytes` ends before the last line to skip. The line at `end` may then continue in the
+   * next bytes.
+   */
   readonly isOpen: boolean;
 }
 
@@ -262,7 +265,8 @@ export function namesId(cells: readonly string[]): boolean {
 }
 
 /**
- * Returns true if all names are positions. A single number among other names is probably a value.
+ * Returns true if all cells are column positions, such as `2` or `column_2`. If only some cells
+ * are, they are probably values.
  */
 export function isNumbered(cells: readonly string[]): boolean {
   return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));

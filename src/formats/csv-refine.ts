@@ -7,8 +7,9 @@ import { CR, LF } from './record-scanner.ts';
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
- * Adds traits of the dialect that the header does not show. A trait is added only if all records
- * that it splits differently are then well-formed.
+ * Detects further properties of the dialect in the records after the header: longer delimiters,
+ * single quotes and backslash escapes. Changes the dialect only if the records then fit at least as
+ * well.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -33,10 +34,10 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. If it encloses all values, it is not part of them, even if
- * the plain dialect splits every record correctly. If it encloses header names, the dialect only
- * has to fit more records than the plain one. Records that no longer fit contain such quotes and
- * are refused. If `"` encloses cells, `'` is not a quote.
+ * Yields dialects with `'` as the quote. They are rejected if any cell is enclosed in `"`. If `'`
+ * encloses a name in the header, the dialect must fit more records than the plain one. Otherwise,
+ * it must not break any record. If the plain dialect already reads every record, `'` must enclose
+ * every value.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -60,8 +61,8 @@ function* singleQuotes(
 }
 
 /**
- * Yields the dialect with backslash escapes. The dialect is rejected if a backslash escapes
- * nothing, and so may be part of a value.
+ * Yields the dialect with backslash escapes. It is rejected if a backslash precedes a character
+ * that needs no escape, because that backslash may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,
@@ -75,8 +76,8 @@ function* backslashes(
 }
 
 /**
- * Adds blanks to the delimiter if blanks always surround it. Doubles the delimiter if it always
- * occurs twice.
+ * Returns the dialect with a longer delimiter if that fits the records at least as well. Tries the
+ * delimiter twice, with a blank after it, and between two blanks.
  */
 function withBlanks(
   sample: CsvSample,
@@ -91,8 +92,7 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // True if splitting by the longer delimiter gives names that neither contain the shorter one
-    // nor begin or end with a blank.
+    // True if no name contains the shorter delimiter or has a blank at either end.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);
@@ -109,7 +109,10 @@ export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-/** Returns true if the other dialect corrects at least `least` records and breaks none. */
+/**
+ * Returns true if `other` corrects at least `least` of the records that are wrong in `plain`, and
+ * breaks no record.
+ */
 function mends(other: Measure, plain: Measure, least: number): boolean {
   for (const start of other.bad) if (!plain.bad.has(start)) return false;
   return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
@@ -123,11 +126,15 @@ export const commonDelimiters = [',', ';', '\t', '|'] as const;
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These delimiters include a blank, so that a quote after the blank is at the start of the cell.
+  // Delimiters with a blank. Without the blank, it would be the first character of the next cell,
+  // and a quote after it would not open the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/** Delimiters that distinguish records from prose even if no column name is known. */
+/**
+ * Delimiters that are tried if no column name is known. Only these distinguish records from prose
+ * reliably enough.
+ */
 export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
@@ -159,7 +166,10 @@ export function frequentDelimiter(bytes: Buffer): string {
   return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
 }
 
-/** A dialect, and how well it splits records whose column names are unknown. */
+/**
+ * A dialect that may be the dialect of the file. `points` measures how uniformly it splits the
+ * records. Used if the column names are unknown.
+ */
 export interface Cut {
   readonly dialect: CsvDialect;
   readonly score: Score;
@@ -167,11 +177,13 @@ export interface Cut {
 }
 
 /**
- * Minimum points of a cut. With fewer points, records have only one cell, varying numbers of cells,
- * or hardly any cell of a known kind.
+ * Dialects with fewer points are ignored. Their records have only one cell, varying numbers of
+ * cells, or hardly any cell of a known kind.
  */
 const leastPoints = 0.4;
-/** A cut counts as equally likely if it has more than this share of the best cut's points. */
+/**
+ * A dialect counts as equally likely as the best one if it has more than this share of its points.
+ */
 const clearShare = 0.95;
 
 /**
@@ -186,7 +198,10 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
   return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
 }
 
-/** @throws InputError `invalid_field` if a different cut is equally likely */
+/**
+ * Returns the first dialect, or `null` if there is none. @throws InputError `invalid_field` if a
+ * dialect that splits the records differently is equally likely
+ */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;
   const equal = others.find(

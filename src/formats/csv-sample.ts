@@ -10,8 +10,8 @@ import type { RecordScanner } from './record-scanner.ts';
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
 /**
- * Maximum number of records that are compared: below a possible header, and in a file without a
- * header.
+ * Maximum numbers of records that are read to judge a dialect: after a possible header, and in a
+ * file without a header.
  */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
@@ -85,7 +85,8 @@ class SampledRecords {
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // Every problem is a misplaced or unclosed quote, so the cells are not reliable.
+    // In the sample, all problems are misplaced or unclosed quotes. The cells of such a record are
+    // not reliable.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;

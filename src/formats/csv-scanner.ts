@@ -5,19 +5,19 @@ import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
- * Scans CSV in RFC 4180 or with other marks. LF, CRLF and CR end records and may be mixed. A line
- * without a quote or escape costs three comparisons and one `indexOf`, because the positions of the
- * next LF, CR and quote are remembered. Other records are walked byte by byte, and so are all
- * records if `cells` is set. The receiver, the worker and the splitter of refused records use the
- * same marks (`marksOf`). docs/decisions/formats.md gives the reasons. The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped up to its end, however
- *   far away.
+ * Scans CSV in RFC 4180 or with other marks. LF, CRLF and CR end records and may be mixed. The
+ * scanner remembers the positions of the next LF, CR and quote. A line without a quote or escape
+ * therefore costs three comparisons and one `indexOf`. All other records are read byte by byte. If
+ * `cells` is set, every record is. All readers of a CSV must use the same marks (`marksOf`), so
+ * that they find the same records. docs/decisions/formats.md gives the reasons.
+ *
+ * The scanner refuses:
+ * - `record_too_large`: a record longer than `maxRecordBytes`. The scanner skips all of it.
  * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
  *   closing quote. The record extends to the end of a line that cannot be inside quotes, at most
  *   `maxRecordBytes`.
  * - `unclosed_quote`: a quoted cell that is closed neither within `maxRecordBytes` nor later. The
- *   record extends to the end of the line where the cell begins, so a stray quote costs only one
- *   line.
+ *   record ends with the line where the cell begins, so a stray quote costs only one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -166,8 +166,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Starts to skip a record that is too large. `lineEnd` is the end of the line, or -1 if it is
-   * unknown or the record may extend beyond the line.
+   * Starts to skip a record that is too large. `lineEnd` is the end of its first line. It is -1 if
+   * that end is unknown, or if the record may have more lines.
    */
   #startRest(
     buf: Buffer,

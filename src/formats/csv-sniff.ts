@@ -1,8 +1,8 @@
 /*
  * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
- * The plain reading is RFC 4180 with the most frequent delimiter of the first record. It is kept if
- * its header has an id column and fits the records. Another reading is chosen if only that one
- * names an id column, or if it fits more records and breaks none.
+ * The plain dialect is RFC 4180 with the most frequent delimiter of the first record. It is kept if
+ * its header has an id column and fits the records. Another dialect is chosen if only its header
+ * has an id column, or if it fits more records and breaks none.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -26,12 +26,15 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** Minimum share and minimum number of records that must fit another header. */
+/**
+ * The header of another dialect must fit at least this share, and at least this number, of the
+ * records.
+ */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Minimum number of records needed to show the usual content of a column. */
+/** Number of records from which the usual content of a column can be inferred. */
 const leastRegular = 10;
-/** Number of bytes below the header that are checked for a ruler. */
+/** Number of bytes after the header in which a ruler such as `---+---` is searched for. */
 const maxRulerBytes = 4_096;
 
 export interface CsvHints {
@@ -165,7 +168,8 @@ class Sniffer {
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // A candidate that fits worse is not preferred, even if its header is less doubtful.
+      // Only candidates that fit as well as the best one are returned, even if the header of
+      // another candidate is less doubtful.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -287,8 +291,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the reading of a file whose map names columns by position. The first record may be a
-   * header or data, because a number in it may be a position or a value.
+   * Returns the dialect and the header of a file whose columns are mapped by position. Numbers in
+   * the first record are ambiguous: they may be positions in a header, or values.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();
@@ -317,9 +321,9 @@ class Sniffer {
   }
 
   /**
-   * Returns the most likely header of a file without an id column, so that the refusal can list its
-   * columns. That is the first record if at least half of the records fit it. Otherwise, it is the
-   * first record of the best cut that may contain names.
+   * Chooses a header for a file without an id column. The error message lists the columns of this
+   * header. It is the first record if at least half of the records fit it. Otherwise, it is the
+   * first record that may contain names in the best dialect.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

@@ -11,8 +11,8 @@ import { encodeUtf8 } from './utf8.ts';
 const COMMA = 44;
 const LF = 10;
 /**
- * Maximum size of the padding, because a single cell far to the right would pad a huge number of
- * rows.
+ * Maximum number of bytes added as padding. Without this limit, a single cell far to the right
+ * would cause a huge file.
  */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
 /**
@@ -33,9 +33,9 @@ interface OpenRow {
 }
 
 /**
- * Writes a table as CSV, which the caller takes in buffers. Rows in the first MAX_HEADER_BYTES are
- * padded to the widest of them, because a shorter record would lack cells. Later rows may be wider.
- * A row without cells is an empty line.
+ * Writes a table as CSV. Call `take` to get the finished buffers. The rows in the first
+ * MAX_HEADER_BYTES are padded to the widest of them, because a shorter record would lack cells.
+ * Later rows may be wider. A row without cells becomes an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
@@ -139,7 +139,10 @@ export class CsvText {
   }
 }
 
-/** Headers of exports that contain events: one for events only, and one for all kinds of rows. */
+/**
+ * Headers that sluice writes to exported files with events: for a file of events only, and for a
+ * stream.
+ */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
@@ -158,8 +161,8 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
 }
 
 /**
- * Returns true if sluice wrote the file, so that cells in it may be defused
- * (`src/base/formula.ts`).
+ * Returns true if the header shows that sluice wrote the file. In such a file, an apostrophe before
+ * a formula is not part of the value (`src/base/formula.ts`).
  */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;

@@ -18,9 +18,9 @@ const ENDS_LINE = 4;
 const TAB = 9;
 
 /**
- * Reads CSV byte by byte, in any dialect. `walk` finds the end and the cells of a record. `skip`
- * and `findClose` find the end of a record that is too large for memory. The result of `walk` is
- * the same in a chunk as in the whole file, because it does not depend on later bytes.
+ * Reads CSV byte by byte, in any dialect. `walk` finds the end and the cells of a record. If a
+ * record is too large for memory, `skip` and `findClose` find its end. `walk` reads only the record
+ * itself, so it has the same result in a chunk as in the whole file.
  */
 export class CsvWalker {
   /** Results of the last walk. */
@@ -28,7 +28,7 @@ export class CsvWalker {
   problem: ScanProblem | null = null;
   /** True if a quoted cell is still open and may continue in the following bytes. */
   open = false;
-  /** Results of `skip`, which are explained in `RecordScanner`. */
+  /** Results of `skip`. See `RecordScanner`. */
   lines = 0;
   keepFrom = 0;
 
@@ -43,12 +43,12 @@ export class CsvWalker {
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** Start of a cell. Delimiters are not searched for before this position. */
+  /** Start of the record, or of the kept bytes. A delimiter before this position does not count. */
   #lowest = 0;
   #marked = false;
   /**
-   * State of `skip`: whether it is inside quotes, whether it is at the record's start, and the
-   * numbers of bytes and lines walked after `keepFrom`.
+   * State of `skip`. `#inside`: inside quotes. `#isStart`: at the start of the record. `#ahead` and
+   * `#aheadLines`: numbers of bytes and lines that have been read after `keepFrom`.
    */
   #inside = false;
   #isStart = true;
@@ -87,11 +87,12 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
-   * end that cannot be inside quotes, no matter how the quotes are interpreted. A quote where a
-   * cell may start opens a cell, even if the same quote also closed another cell. If other text
-   * follows a closing quote, the quotes inside the cell are perhaps not doubled (`mayContinue`). A
-   * later line that closes a cell without opening one then belongs to the record.
+   * Returns the end of the record's content, MORE or TOO_LARGE.
+   * A malformed record ends at a line end that is outside quotes in every interpretation of its
+   * quotes. A quote at the start of a cell opens that cell, even if it also closes another one.
+   * Text after a closing quote suggests that the quotes inside the cell were not doubled
+   * (`mayContinue`). In that case, the record also includes a later line that closes a cell without
+   * opening one.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -207,9 +208,9 @@ export class CsvWalker {
   }
 
   /**
-   * Searches from the line start `from` for a quote that closes a cell without being preceded by an
-   * opening quote. Only the first line that contains quotes is searched. Returns MORE, NEVER, or
-   * the position after that quote.
+   * Returns the position after a quote that closes a cell, if no quote before it opens one.
+   * Otherwise, returns NEVER, or MORE if more bytes are needed. Searches from the line start `from`
+   * to the end of the first line that contains a quote.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -319,8 +320,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns MORE, 0 if the quote at `at` is part of the cell, NEVER if it may open a cell, or the
-   * position after the quote if it closes the cell.
+   * Decides what the quote at `at` means. Returns the position after it if it closes the cell, 0 if
+   * it is part of the cell, NEVER if it may open a cell, and MORE if more bytes are needed.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
@@ -361,9 +362,7 @@ export class CsvWalker {
     return delimiter.length;
   }
 
-  /**
-   * Returns the position after the byte (or CRLF) that the escape at `at` makes ordinary, or MORE.
-   */
+  /** Returns the position after the byte (or CRLF) that follows the escape at `at`, or MORE. */
   #afterEscape(buf: Buffer, at: number): number {
     const next = at + 1;
     const isKnown = this.#atMaximum || this.#final;
@@ -386,10 +385,7 @@ export class CsvWalker {
     return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
 
-  /**
-   * Returns true for an apostrophe inside a word. This rule does not change how well-formed records
-   * are read.
-   */
+  /** Returns true for an apostrophe inside a word. */
   #isInWord(buf: Buffer, at: number): boolean {
     return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }

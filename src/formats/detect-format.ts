@@ -12,7 +12,7 @@ export interface FormatHints {
   /** Key that the array of a JSON body must have. Default: any. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Maps names in the header to our names. The file has all these columns. */
+  /** Maps names in the header to our names. Every column named here must exist. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -98,8 +98,8 @@ export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boole
 }
 
 /**
- * Returns true for a document with a password, which begins like one in an old format but contains
- * the name of an encrypted package.
+ * Returns true for a workbook with a password. Its first bytes are the same as those of the old
+ * `.xls` format, but it contains the name `EncryptedPackage`.
  */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');

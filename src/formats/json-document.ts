@@ -29,15 +29,15 @@ const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
   /**
-   * Path of the records. `null` if the document itself is the array, or if they are the only array
-   * of objects under one of `knownKeys`.
+   * Path of the array of records. `null` if the document itself is the array, or if the array must
+   * be searched for under `knownKeys`.
    */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
   /**
-   * Description of a request body for messages. If set, the body may be the array even if a path is
-   * given.
+   * Name of the request body in error messages. If set, the body itself may be the array, even if a
+   * path is given.
    */
   readonly body?: string;
 }
@@ -104,7 +104,10 @@ export class DocumentRecords implements JsonListener {
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /** For each depth: the position in an array that may contain the records, or -1 for an object. */
+  /**
+   * For each depth, the index of the current element if the container is an array that may contain
+   * the records. -1 if the container is an object.
+   */
   readonly #positions: number[] = [];
   /** Depth of the elements that are yielded. 0 outside the array of records. */
   #elements = 0;
@@ -221,8 +224,8 @@ export class DocumentRecords implements JsonListener {
   }
 
   /**
-   * Starts to watch the contents of the container at this depth, unless the container is nested too
-   * deep.
+   * Enters a container. The walker then reports its keys and elements, unless the container is
+   * deeper than any path of records.
    */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;

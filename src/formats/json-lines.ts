@@ -65,10 +65,16 @@ class Separators {
 }
 
 class Commas {
-  /** A comma that may end its line, and the blanks after it. */
+  /**
+   * The bytes from a comma on that may be the last one in its line. Only blanks have followed it so
+   * far.
+   */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Returns the bytes that cannot change any more. Commas at line ends become blanks. */
+  /**
+   * Replaces commas at line ends with blanks. Returns the bytes up to the last comma that may still
+   * turn out to be at a line end.
+   */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -103,11 +109,14 @@ const [OPEN, CLOSE] = [123, 125];
  * over several lines, and be separated by commas or blanks. `source` starts after its byte order
  * mark. Does not check UTF-8, because the reader of the records does.
  *
- * If the next record can be found, an invalid record becomes an invalid line, and only that record
- * is refused. To be found, the next record must start with `{` on a new line, after a line that
- * contains only `}`. Valid JSON never contains such lines inside a record. They must follow the
- * error within MAX_RECORD_BYTES. Also, the invalid record must start on a new line, and its error
- * must not be a line break inside a string. An incomplete last record also becomes an invalid line.
+ * An invalid record becomes an invalid line, so that only this record is refused. This is possible
+ * if the start of the next record can be found:
+ * - The next record starts with `{` on a new line, after a line that contains only `}`. Valid JSON
+ *   never contains these two lines inside a record.
+ * - Both lines are less than MAX_RECORD_BYTES after the error.
+ * - The invalid record starts on a new line, and its error is not a line break in a string.
+ *
+ * An incomplete last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -145,7 +154,7 @@ class Sequence implements JsonListener {
     return copy.take();
   }
 
-  /** Returns true if the last line still needs its line feed. */
+  /** Call this after the last bytes. Returns true if the last line still needs its line feed. */
   finish(): boolean {
     if (this.#problem !== null) {
       if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
@@ -218,7 +227,7 @@ class Sequence implements JsonListener {
       this.#boundary = boundary === 'brace' || boundary === 'braceLine' ? 'braceLine' : 'line';
     } else if (byte === CLOSE && boundary === 'line') this.#boundary = 'brace';
     else if (byte === CR || byte === SPACE || byte === TAB) {
-      // The byte follows the brace on its line, or is in a blank line.
+      // The brace is not alone on its line, or a blank line follows it.
       if (boundary === 'line' || (boundary === 'braceLine' && byte !== CR)) this.#boundary = 'nothing';
     } else this.#boundary = 'nothing';
   }

@@ -2,9 +2,12 @@ import { type InputError, inputError } from '../base/errors.ts';
 
 const MARK_BYTES = 3;
 
-/** Line and column of the walk, for messages. `at` is always a position in the current buffer. */
+/**
+ * Line and column of a position in a document, for messages. All `at` are positions in the current
+ * buffer.
+ */
 export class JsonPosition {
-  /** Positions in the document at which the current buffer and the current line start. */
+  /** Positions in the document at which the current buffer and the current line begin. */
   #bufferStart = 0;
   #lineStart = 0;
   #line = 1;
@@ -46,8 +49,8 @@ export class JsonPosition {
 }
 
 /**
- * Shorter text is not checked, because its nesting does not slow a parser down and the check would
- * cost more than it saves.
+ * The depth of shorter text is not checked. It cannot slow down a parser, and the check would cost
+ * more than it saves.
  */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
@@ -91,13 +94,13 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * State table for the bytes inside strings, numbers and literals. The walk can pause between any
- * two bytes, so tokens may extend over several buffers. Bytes from 0x80 are allowed only in
+ * State table for the bytes of strings, numbers and literals. A token may extend over several
+ * buffers, because the state after each byte can be kept. Bytes from 0x80 are allowed only in
  * strings. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Values from `tokenStopped` are results instead of states. */
+/** Values from `tokenStopped` on are not states. They end the token. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;

@@ -8,18 +8,19 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** Consecutive values, which may extend over several lines. */
+  /** JSON values one after another. A value may extend over several lines. */
   | { readonly kind: 'sequence' }
   /**
-   * An array, or an object that contains one. If `path` is `null`, the array must be searched for.
+   * A document that is an array or contains one. If `path` is `null`, the array must be searched
+   * for.
    */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
   /**
-   * Keys and arrays of the object if the whole text is a single object that is not read as a
-   * document. Otherwise, `null`.
+   * Set if the whole text is a single object that is read as one record: its keys, and the paths of
+   * arrays in it. Otherwise, `null`.
    */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
@@ -97,8 +98,8 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
 }
 
 /**
- * Returns the layout if the lines do not decide it and the first object is damaged or longer than
- * `head`.
+ * Guesses the layout if neither the lines nor the first object decide it, because that object is
+ * damaged or longer than `head`.
  */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
   if (hinted === 'ndjson') return lines(plainLines);
@@ -106,7 +107,8 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
     const isSpread = text.hasBreakBefore(text.start + first.length);
     return isSpread || hinted === 'json' || hasArrays(text, isOfRecord) ? document : lines(plainLines);
   }
-  // Lines inside a damaged record must not be read as separate records.
+  // If the damaged record extends over several lines, its lines must not be read as separate
+  // records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 
@@ -120,8 +122,8 @@ function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
 }
 
 /**
- * If more line ends precede the end of the first object, or its error, records extend over several
- * lines.
+ * If the first object, or its part before an error, contains more line ends than this, records
+ * extend over several lines.
  */
 const MAX_LINES_OF_DAMAGE = 2;
 
@@ -216,8 +218,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * First object of JSON text: complete, not valid JSON, or still open. `length` is the number of
- * bytes read to determine this.
+ * First object of JSON text: complete, invalid, or not ended within the text. `length` is the
+ * number of its bytes that were read.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

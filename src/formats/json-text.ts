@@ -50,7 +50,7 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** `column` is the column that is nested too deep, if known. */
+/** `column` is the name of the column whose value is nested too deep, if known. */
 function tooDeep(column: string | null): Reason {
   return {
     code: 'too_deep',
@@ -148,8 +148,8 @@ export function idText(value: unknown): string | null {
 export const wholeNumber = /^-?\d+$/;
 
 /**
- * Returns a number for a `marked` record. The number is marked if JavaScript would change its
- * source text.
+ * Returns the number, or the marked text if JavaScript would change the number. Only for records
+ * that are `marked`.
  */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;

@@ -25,8 +25,8 @@ export class AttemptFiles {
   }
 
   /**
-   * `splitBytes` is the size at which the caller splits the file. Compressed blocks are at most
-   * that long.
+   * `splitBytes` is the size at which the caller begins another file. It is also the maximum size
+   * of the blocks that are compressed.
    */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
@@ -66,7 +66,7 @@ interface StoredFile {
 
 /** Writes one file, compresses it if requested, and hashes the stored bytes. */
 export class StoredFileWriter {
-  /** Number of bytes stored so far, without bytes that are still being compressed. */
+  /** Number of bytes stored so far. Excludes bytes that are still being compressed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -134,7 +134,10 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /** `store` receives the compressed bytes in file order, in one call at a time. */
+  /**
+   * Calls `store` with the compressed bytes in file order. Makes the next call only after the
+   * previous one has resolved.
+   */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;
@@ -192,7 +195,10 @@ export class GzipBlocks {
     this.#filled = 0;
   }
 
-  /** Stores the first block in the queue. Returns the memory of the block for reuse. */
+  /**
+   * Waits until the oldest block in `#packing` is compressed, and stores it. Returns its
+   * uncompressed buffer for reuse.
+   */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

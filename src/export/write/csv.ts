@@ -83,8 +83,8 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Selects cells in a form that spreadsheet programs do not treat as formulas. `offset 0` prevents
- * PostgreSQL from computing a cell each time it is used.
+ * Returns a query that puts an apostrophe before cells that a spreadsheet program would treat as
+ * formulas. `offset 0` prevents PostgreSQL from computing a cell each time it is used.
  */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);

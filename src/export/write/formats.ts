@@ -26,8 +26,8 @@ interface SinkOptions {
 
 export interface FormatWriter {
   /**
-   * Format in which COPY sends the rows of a dataset. Its rows must end at the same bytes as the
-   * rows of `text`.
+   * Format in which COPY sends the rows of a dataset. `text.findEnds` must also find the row ends
+   * in this format.
    */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
@@ -58,8 +58,8 @@ const csv: FormatWriter = {
 };
 
 /**
- * Formats that are created from separate values. Their text is NDJSON, so all of them have the same
- * content hash.
+ * Formats for which COPY sends separate values. Their content hash is computed from NDJSON, so it
+ * is the same for all of them.
  */
 const valueFormat = {
   copied: 'values',

@@ -16,9 +16,9 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-// Selects the stored rows of a dataset in key order. The exported columns are computed in the outer
-// query (`from (…) page`), so that sorts handle only short rows. The outer query repeats the order,
-// which costs nothing, because PostgreSQL guarantees only the outermost order.
+// These queries select the rows in key order. A query around them (`from (…) page`) computes the
+// exported columns, so that PostgreSQL sorts only short rows. It has the same ORDER BY, because
+// PostgreSQL guarantees only the order of the outermost query. This does not cost a second sort.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
@@ -39,9 +39,10 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Adds what was removed since the cursor: removed properties as nulls, and removed profiles as
- * rows. An erased profile may have been created again. Its old properties are unknown, so a row for
- * the removal precedes the row of the new profile.
+ * Adds what has been removed since the cursor. A removed property is exported as null, and a
+ * removed profile as a separate row. If a profile was erased and then created again, its old
+ * properties are no longer known. Therefore, the row for its removal precedes the row of the new
+ * profile.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
@@ -196,7 +197,8 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // The row of a removed profile has no company_id. If a user has no company, company_id is null.
+  // For a user without a company, company_id is null. The row of a removed profile does not contain
+  // company_id at all.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)
@@ -208,6 +210,9 @@ function selected(
 
 export interface DatasetSelect {
   readonly header: Buffer;
-  /** Returns the query for a filter. Only the source of events may differ between calls. */
+  /**
+   * Returns the query. `filter` must be the one passed to `selectDataset`, except that its `events`
+   * may differ.
+   */
   selectFrom(filter: Filter): Compilable;
 }

@@ -29,8 +29,8 @@ export class ParquetColumn {
   }
 
   /**
-   * Adds a value in the form in which COPY sent it. An empty range means null, because an empty
-   * string has quotes.
+   * Adds a value in the form in which COPY sent it. The value is null if there are no bytes. An
+   * empty string has at least its quotes.
    */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
@@ -103,7 +103,9 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Writes a page, whose levels are not compressed. Returns the size before compression. */
+/**
+ * Writes a page. Compresses its values, but not its levels. Returns the size before compression.
+ */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

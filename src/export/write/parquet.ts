@@ -150,7 +150,10 @@ export class ParquetFile {
     };
   }
 
-  /** Stores and clears the buffer. Offsets in the file continue to grow. */
+  /**
+   * Stores the buffered bytes and clears the buffer. `offset` is not reset, because it is the
+   * position in the file.
+   */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;

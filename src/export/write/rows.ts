@@ -6,12 +6,15 @@ const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
 /**
- * Both times at the end of a profile row are as long as this sample, so they can be cut off without
- * parsing.
+ * All times have the length of this sample. Therefore, the times at the end of a profile row can be
+ * cut off without parsing the row.
  */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** How to find the ends of rows, and the part of a row that is not content. */
+/**
+ * Describes where rows of a text format end, and which bytes of a profile row the content hash
+ * omits.
+ */
 export interface RowText {
   /** Returns a function that finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
@@ -40,7 +43,7 @@ export interface RowBlock {
   readonly ends: readonly number[];
 }
 
-/** Joins interleaved rows from two sources. */
+/** Collects rows in one block, with the end of each row. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;
@@ -123,22 +126,23 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-// Reads the values of rows (see `selectValues`) as bytes, because the speed of an export depends on
-// this code. Only values with escapes are converted to strings.
+// The following code reads the values of rows as bytes, because the speed of an export depends on
+// it. Only values with escapes are converted to strings. `selectValues` describes the rows.
 
-/** Minimum length for which a copying method is faster than a loop. */
+/** Number of bytes from which on `set` is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
 /**
- * Number of digits that a JavaScript number represents exactly, unless the first digit is a nine.
+ * JavaScript represents integers with fewer digits exactly. With this number of digits, it does so
+ * unless the first digit is a nine.
  */
 const exactDigits = 16;
 const NINE = 0x39;
 
 /**
- * Sets `ends[i]` to the end of value i. The row begins at `start`, and its line end is before
- * `end`.
+ * Sets `ends[i]` to the end of value i. The row begins at `start`, and `end` is the position after
+ * its line break.
  */
 export function findValues(bytes: Uint8Array, start: number, end: number, ends: Int32Array): void {
   const last = ends.length - 1;

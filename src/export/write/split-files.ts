@@ -8,7 +8,10 @@ interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Stored size, in bytes, at which a file ends. A compressed file becomes slightly longer. */
+  /**
+   * When the stored part of a file reaches this size, in bytes, the rows continue in another file.
+   * A compressed file can be slightly larger.
+   */
   readonly splitBytes: number;
 }
 
@@ -113,13 +116,13 @@ const maxGroupBytes = 512 * 1024;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set if the files do not belong to an export. */
+  /** Set if the files are written for a capability and not for an export. */
   readonly owner?: FileOwner;
 }
 
 /**
- * Owner of files that do not belong to an export. It adds columns, collects ids and receives each
- * file.
+ * Capability for which files are written outside an export. It defines additional columns, collects
+ * ids and receives each file.
  */
 export interface FileOwner {
   readonly fields: readonly PropertyField[];
@@ -149,15 +152,18 @@ export interface GroupFile {
   /** Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
   /**
-   * Must be called once, after the last group. A file may have no groups. Returns facts for the
-   * owner, or `null`.
+   * Must be called once, after the last group, even if the file has no groups. Returns facts for
+   * the owner. Returns `null` if there is no owner.
    */
   end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/** Writes rows of `selectValues` in row groups. The format itself compresses the groups. */
+/**
+ * Writes rows of `selectValues` to a format that consists of row groups. Such a format compresses
+ * each group, so the file as a whole is not compressed.
+ */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;

@@ -5,10 +5,11 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-// Writes rows of all kinds in chronological order. The time of a profile is that of its last
-// change, and the requested range applies to that time. PostgreSQL sorts profiles and reads events
-// in index order. Because COPY occupies the connection, profiles are first stored in a file and
-// then merged with the events.
+// Functions for exports that write profiles and events to one file in chronological order. The time
+// of a profile is that of its last change, and the requested range applies to that time. The
+// profiles are sorted by PostgreSQL, and the events are read in index order. Only one COPY can run
+// per connection. Therefore, the profiles are first stored in a file and then merged with the
+// events.
 
 /** Returns `null` if the request does not include profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {

@@ -55,7 +55,7 @@ export interface WriteExportOptions extends Filter, WriteOptions {
 
 export interface WrittenExport {
   readonly snapshotAt: Date;
-  /** End of the export, which is also in the manifest. */
+  /** End of the export. The manifest contains the same time. */
   readonly endedAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
@@ -192,11 +192,11 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** Queries for the rows, from which the number of rows is estimated. */
+  /** The queries for the rows. They are also used to estimate the number of rows. */
   readonly selects: readonly CopySelect[];
   /**
-   * Yields the rows as COPY sends them, at most `most`. Returns the number of rows that PostgreSQL
-   * reports.
+   * Yields at most `most` rows in the form in which COPY sends them. Returns the number of rows
+   * that PostgreSQL reports.
    */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
   /** Converts values to text. `null` if COPY already sends text. */
@@ -206,8 +206,8 @@ export interface FilePlan {
 }
 
 /**
- * Returns the plans of the files, in file order. The client must be in the transaction that reads
- * the rows.
+ * Returns a plan for each dataset, or one plan for a stream. `client` must be in the transaction
+ * that reads the rows.
  */
 export async function planFiles(
   client: pg.PoolClient,
@@ -233,7 +233,8 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // The row of a removed profile does not contain the times that the hash omits.
+  // The content hash omits the times at the end of each profile row. Rows of removed profiles do
+  // not have these times, so there is no hash.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
@@ -268,8 +269,8 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // Rows are ordered by their last change. Loading does not restore that time, so there is no
-    // hash.
+    // There is no content hash. It would depend on the order of the rows, which is that of their
+    // last change. Loading the file does not restore the times of these changes.
     content: null,
   };
 }
