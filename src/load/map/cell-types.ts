@@ -11,12 +11,12 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/* Types of CSV columns, declared by the load, and the values of cells in these columns. */
+/** Reads the cells of CSV columns whose type the load declares in its option `types`. */
 
 interface Typed {
   readonly kind: number;
   readonly code: Reason['code'];
-  /** Rest of the message `column is not …`. */
+  /** Completes the message `column is not …`. */
   readonly what: string;
   /**
    * Returns the value as JSON. A string has no quotes. Returns `null` if the cell is not of this
@@ -81,7 +81,7 @@ interface TypedCell {
   readonly text: string;
 }
 
-/** A blank cell has no value. */
+/** Reads a cell as a value of `type`. A blank cell has no value, so its text is empty. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
   const { kind: valueKind, code, what, read } = typed[type];
   const trimmed = text.trim();
@@ -98,8 +98,8 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 const numberedLike = /^(?:\+|-?0\d)/;
 
 /**
- * Returns the types that fit the values, the most likely type first. Digits that start with 0 or +
- * are mostly ids, postcodes or phone numbers.
+ * Returns the types that fit all the values, the most likely type first. Digits that start with 0
+ * or + do not count as numbers, because they are mostly ids, postcodes or phone numbers.
  */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];

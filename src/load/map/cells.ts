@@ -33,8 +33,8 @@ export const kind = {
 } as const;
 
 /**
- * Roles up to `removed` are fields, which occur at most once in a record. Any number of cells may
- * have one of the other roles.
+ * Roles of cells. The roles from `userId` to `removed` are fields: a record has at most one cell
+ * with each of these roles. Any number of cells can have one of the other roles.
  */
 export const role = {
   userId: 0,
@@ -47,7 +47,7 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Property. A record that contains only its id and `removed: true` is refused. */
+  /** Also a property. A record that contains only its id and `removed: true` is refused. */
   removed: 10,
   /** User mentioned in a record of a load of companies. */
   userOfCompany: 11,
@@ -55,7 +55,7 @@ export const role = {
   automatic: 12,
   property: 13,
   ignored: 14,
-  /** Implied profiles of a rewritten record. See `profilesKey`. */
+  /** Profiles that a preset derived from a record and added to it. See `profilesKey`. */
   profiles: 15,
 } as const;
 export const fieldCount = role.removed + 1;
@@ -89,8 +89,8 @@ export class CellList {
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
   /**
-   * Cells in jsonb's order: by length of the name, then by its bytes. `null` for the order in the
-   * record.
+   * Indexes of the cells in jsonb's order: by length of the name, then by its bytes. If `null`, the
+   * cells are written in the order of the record.
    */
   order: Int32Array | null = null;
   /**
@@ -123,7 +123,7 @@ export class CellList {
     this.order = this.#order.of(this.names, this.count);
   }
 
-  /** Maximum size of all cells and names when written. A backslash in JSON becomes two. */
+  /** Maximum number of bytes of all cells and names in COPY text, which doubles each backslash. */
   get size(): number {
     let size = 2 * this.bytes.length;
     for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
@@ -131,8 +131,8 @@ export class CellList {
   }
 
   /**
-   * Replaces the text of some cells and moves all cells to a new buffer. Returns the maximum number
-   * of bytes by which the written cells grow.
+   * Replaces the text of some cells, and moves all cells to a new buffer. Returns by how many bytes
+   * the cells can grow in COPY text.
    */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
@@ -163,22 +163,28 @@ export class CellList {
   }
 }
 
-/** Cells of a record, and cells of the object in its `metadata`. */
+/**
+ * `own` contains the cells of a record. `metadata` contains those of the object in its field
+ * `metadata`.
+ */
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
   /** Index of each field's cell in `own`, or -1 if the record does not have the field. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** Maximum size when written, in bytes. */
+  /** Maximum number of bytes of the record in COPY text. */
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
-  /** `UNCOUNTED` for an additional row of the record. `entity` is the entity of that row. */
+  /**
+   * `UNCOUNTED` for an additional row, such as that of a company in a user's record. `entity` is
+   * then the entity of that row.
+   */
   flags = 0;
   entity: Entity | null = null;
-  /** Properties derived from the address of an event's page. `null` if there are none. */
+  /** Properties that `splitUrl` found in the `url` of an event. `null` if there is no such text. */
   page: Record<string, unknown> | null = null;
-  /** Result of the stage. `null` until the stage has judged the cells. */
+  /** Findings of the capability that judges records. `null` until it has judged this record. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
@@ -196,7 +202,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Sets the fields of a decoded object. Must be called after all cells have been added. */
+  /** Sets `fields` and `size`. Must be called after all cells have been added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -213,13 +219,16 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Length of the text in bytes. If the text is short, none of its values can be too large. */
+  /**
+   * Length of the JSON text in bytes. Values of a short text need not be measured, because none of
+   * them can be too large.
+   */
   readonly length: number;
 }
 
 const maxNames = 2_048;
 
-/** Fills lists of cells with the members of decoded objects, as JSON. */
+/** Adds the members of decoded JSON objects to lists of cells. */
 export class CellFiller {
   dropped = 0;
   readonly #names = new Map<string, KnownName>();
@@ -230,8 +239,8 @@ export class CellFiller {
   }
 
   /**
-   * Adds the members of the object at `path`. Returns the reason for refusing a property, or
-   * `null`.
+   * Adds the members of `object`, whose path in the record is `path`. Returns the reason for
+   * refusing one of its properties, or `null`.
    */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
@@ -289,7 +298,9 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
-/* Copies cells as COPY text, byte by byte. Very few cells become JavaScript strings. */
+/**
+ * Copies cells as COPY text, byte by byte, because creating a string for each cell would be slow.
+ */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -298,7 +309,7 @@ const LETTER_U = 0x75;
 
 /** Maximum length for which a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** Maximum number of bytes that a single byte of a cell may become, as in `\\u001f`. */
+/** One byte of a cell can become this many bytes, as in `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
 /**

@@ -14,7 +14,7 @@ import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { lookOf } from './looks.ts';
 
-/** Columns that are not properties if the records in the file state their kind. */
+/** In a file whose records state their kind, these columns are not properties. */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -28,18 +28,20 @@ export const eventColumns = [
 ] as const;
 
 /**
- * Role of a column. `url` is a property of profiles. `removed` is a property, but a record that
- * contains nothing else is refused. Columns are `ignored` if the map excludes them, if they contain
- * the reasons in a file of rejects, or if they contain the automatic times of an export.
+ * Role of a column. `url` occurs only in files whose records state their kind. In other files, a
+ * column `url` is a property. A column is `ignored` if `map` excludes it, if it was added to a file
+ * of rejects (such as the reason), or if it contains the automatic times in an export of profiles.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Property name of each column. If a column is not a property, the column's own name. */
+  /** Names after `map` has renamed columns, without the prefix `metadata.` of some properties. */
   readonly names: readonly string[];
-  /** True if records have an `event_type`. Otherwise, all records are profiles of `entity`. */
+  /**
+   * True if the file has a column `event_type`. Otherwise, all records are profiles of `entity`.
+   */
   readonly hasKinds: boolean;
 }
 
@@ -93,8 +95,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file that contains only one object, without an id, because its records are probably
- * under an unknown key. `arrays` are paths to arrays of objects.
+ * Refuses a file that contains a single JSON object without an id. Its records are probably in an
+ * array under an unknown key. `arrays` are the paths of its arrays of objects.
  * @throws InputError `unrecognised_columns`
  */
 export function requireRecord(
@@ -160,7 +162,7 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
 }
 
 /**
- * Refuses two columns with the same meaning. A property may have the same name as a field, as in
+ * Refuses two columns with the same meaning. A property and a field may have the same name, as in
  * exports.
  */
 function requireDistinct(
@@ -213,7 +215,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** If `map` renamed the reject's column, replaces the column with its name in the file. */
+/** Returns the reject with the name of its column in the file, if `map` renamed that column. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

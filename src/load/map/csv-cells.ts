@@ -2,7 +2,7 @@ import { isDefused } from '../../base/formula.ts';
 import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 
-/** Meaning of each byte. A delimiter ends a cell only outside quotes. */
+/** Meanings of bytes. The end of a cell is a delimiter outside quotes, or a quote inside quotes. */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -18,27 +18,27 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Cells of one CSV record. A cell with doubled quotes is rewritten, and the rewritten cell is
- * stored after the chunk's bytes.
+ * Finds the cells of a CSV record. If a quoted cell contains doubled quotes, a copy with single
+ * quotes is stored after the bytes of the chunk.
  */
 export class CsvCells {
-  /** Bytes of the chunk, followed by rewritten cells. `find` may replace the buffer. */
+  /** Bytes of the chunk, followed by these copies. `find` may replace the buffer. */
   bytes: Buffer = Buffer.alloc(0);
   /**
-   * Ranges of the cells in `bytes`, without quotes. All cells beyond the columns share the last
-   * slot.
+   * Ranges of the cells in `bytes`, without the quotes around them. If the record has more cells
+   * than the file has columns, the surplus cells share the last slot.
    */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 for a cell that may need escaping for COPY or JSON. */
+  /** 1 for a special cell. Such a cell may need escaping for COPY or JSON. */
   readonly special: Uint8Array;
-  /** True if any cell of the record is special. */
+  /** True if the record has a special cell. */
   hasSpecial = false;
 
   /** Meaning of each byte outside quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** Copy of the source, with spare room at its end. The next chunk reuses the copy. */
+  /** Copy of the source with free space at its end. It is reused for the next chunk. */
   #copy = this.bytes;
   #free = 0;
   /** True if a cell beyond the columns is not blank. */
@@ -146,8 +146,8 @@ export class CsvCells {
   }
 
   /**
-   * Returns the position at which the next cell can be rewritten. `length` is the number of bytes
-   * in the record.
+   * Returns the position in `bytes` at which the next copy of a cell can be stored. `length` is the
+   * length of the record. All copies of its cells together are shorter.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
@@ -161,8 +161,8 @@ export class CsvCells {
   }
 
   /**
-   * Returns whether the last record has a cell for each column, and only blank cells beyond the
-   * columns.
+   * Returns true if the last record has more cells than the file has columns, and all surplus cells
+   * are blank.
    */
   fits(count: number): boolean {
     return count >= this.starts.length && !this.#hasSurplus;

@@ -22,7 +22,7 @@ import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
-/** Maps the chunks of one CSV, byte by byte. Very few cells become JavaScript strings. */
+/** Maps the chunks of a CSV file to rows, byte by byte. Very few cells become strings. */
 export class CsvRows {
   readonly hasKinds: boolean;
   readonly #header: CsvHeader;
@@ -67,8 +67,8 @@ export class CsvRows {
   }
 
   /**
-   * Computes digests of the next chunk's records. Offers to the search for unchanged records those
-   * whose key needs no rewriting.
+   * Computes the digests of the next chunk's records. Passes records to the search for unchanged
+   * records, unless the id contains doubled quotes.
    */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
@@ -79,8 +79,7 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The sampled records must be mapped, because types in `metadata` are detected only in these
-      // records.
+      // Types in `metadata` are detected only in the sampled records, so these must be mapped.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
@@ -153,7 +152,10 @@ export class CsvRows {
     return null;
   }
 
-  /** Returns the reason why a cell cannot be read, or `null`. */
+  /**
+   * Reads the cells of columns with a declared type. Returns the reason why a cell does not have
+   * its type, or `null`.
+   */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -170,7 +172,7 @@ export class CsvRows {
     return null;
   }
 
-  /** If the properties cannot be read, sets the record's problem. */
+  /** Reads the properties in `metadata`. If that fails, sets the problem of the record. */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -234,12 +236,15 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/** Byte order mark as a byte string. If files were joined, the mark may be in the middle. */
+/**
+ * Byte order mark as a byte string. A file that was joined from several files contains several of
+ * them.
+ */
 const byteOrderMark = '\xef\xbb\xbf';
 
 /**
- * Recognises a repeated header among the records. A file that was joined from several files
- * contains several headers.
+ * Recognises records that repeat the header. A file that was joined from several files contains
+ * such records.
  */
 export class RepeatedHeader {
   readonly #names: readonly string[];
@@ -253,7 +258,8 @@ export class RepeatedHeader {
   }
 
   /**
-   * Returns whether the record is a header. For most ids, this takes only one or two comparisons.
+   * Returns whether the record is a header. For most records, the length or the first byte of the
+   * id already shows that it is not.
    */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
@@ -266,8 +272,8 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // More than half of the names must match. Names that sluice gave to columns do not occur in the
-    // file.
+    // More than half of the names must match. Not all of them can match if sluice named some of the
+    // columns itself.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
@@ -321,13 +327,13 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Finds one cell. Returns false if the cell's text differs from its value. */
+  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Returns 0 if the record is not well-formed. */
+  /** Returns the number of cells, or 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -345,7 +351,8 @@ export class CsvChunk {
     const count = this.#findCells(record);
     if (count === columns.length) return null;
     if (!this.cells.fits(count)) return wrongCount(columns.length, count);
-    // A surplus delimiter has probably shifted all cells after the delimiter.
+    // In such a file, the last column is empty in most records. If it is not empty here, a surplus
+    // delimiter has probably shifted the cells.
     const isShifted =
       lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
     return isShifted ? shifted(columns.length, count) : null;
@@ -361,7 +368,10 @@ export class CsvChunk {
     if (this.#header.defused === true) this.cells.undoDefused();
   }
 
-  /** Returns a reason if a cell contains U+0000 or a property is larger than `MAX_VALUE_BYTES`. */
+  /**
+   * Returns the reason for refusing a cell that contains U+0000, or a property that is larger than
+   * `MAX_VALUE_BYTES`. Returns `null` if there is no such cell.
+   */
   findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
     const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;

@@ -3,19 +3,16 @@ import { byEventKind, type Entity, type EventKind, eventKinds } from '../../doma
 import { fromByteString, unescapeCopy } from '../../formats/json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
-/*
+/**
  * Event rows in one reused buffer, as COPY text:
- *
  *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
  *     {metadata} NEWLINE
- *
- * An id is unique per user. Therefore user and id are adjacent and form the key of a row.
- *
- * If an event has no id, it gets a content id: the first 72 bits, in base64url, of the SHA-256 of
- * its row. In the hashed row, the id is replaced by 12 digits: the number of identical rows before
- * it (the occurrence). A missing time is replaced by zeros. The same file always gets the same ids,
- * so this layout must never change.
- *
+ * An id is unique per user. Therefore, user and id are adjacent. Together, they are the key of a
+ * row.
+ * If a record has no id, its event gets a content id: the first 72 bits of the SHA-256 of its row,
+ * in base64url. In the row that is hashed, 12 digits replace the id. They are the number of
+ * identical rows before this one (the occurrence). If the record has no time, zeros replace the
+ * time. The same file must always get the same ids, so this layout must never change.
  * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash` takes more than twice as long,
  * and so does SHA-256 in JavaScript.
  */
@@ -30,25 +27,28 @@ const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
 /**
- * Number of characters for 72 bits. 72 bits are enough, because a content id only has to
- * distinguish events of one user at one instant.
+ * Number of characters of a content id, each of which has 6 bits. 72 bits are enough, because a
+ * content id only has to distinguish events of one user at one instant.
  */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 /** Length of an instant in the format of `Instant`. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** Flag of a row for which the record specifies the id. */
+/** Flag of a row whose record specifies the id (a given id). */
 const GIVEN = 1;
-/** Flag of a row for which the record specifies no time. */
+/** Flag of a row whose record specifies no time. */
 const UNTIMED = 2;
-/** Bit position of the kind's number. The flags are in the bits below. */
+/** In the flags of a row, the number of its event kind begins at this bit. */
 const KIND_SHIFT = 2;
 
-/** Positions in the row that `EventBuffer.startRow` began. */
+/** Row that the caller has written after `EventBuffer.startRow`, with positions in the buffer. */
 export interface WrittenEvent {
   readonly kind: EventKind;
-  /** False if the row has space for a content id, reserved by `reserveId`. */
+  /**
+   * True if the record specifies the id. Otherwise, `reserveId` has reserved space for a content
+   * id.
+   */
   readonly hasId: boolean;
   readonly idEnd: number;
   readonly nameStart: number;
@@ -71,9 +71,9 @@ export interface EventOrigin {
 }
 
 /**
- * Counter, called for each row of a file in order. Returns the number of earlier rows with the same
- * key (see `eventKey`, with the content id of the first occurrence). The caller omits repeats of a
- * given id.
+ * Counts equal events of a file. `next` must be called for each row in file order. It returns the
+ * number of earlier rows with the same key: the user and a given id, or the content id of the first
+ * occurrence.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
@@ -90,8 +90,8 @@ export class EventBuffer {
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
   /**
-   * Keys of rows. A key is either the content id of the first occurrence, or the user and a given
-   * id.
+   * Finds rows with the same key. If the record has no id, the key of its row is the content id of
+   * the first occurrence.
    */
   readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
@@ -100,19 +100,19 @@ export class EventBuffer {
   #monthEnd = 0;
   #repeated = 0;
   /**
-   * Number of rows that have both a content id and a time. The primary key of `events` makes such
-   * rows unique.
+   * Number of rows with a content id and a time. The primary key of `events` makes them unique, so
+   * they need no row in `event_ids`.
    */
   #timedContents = 0;
-  /** Values for each row. `#heads` contains the first row with the same key. */
+  /** One value per row. `#heads`: the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
   /**
-   * For each head, the number of rows with the same content. `#givens`: the number of rows with the
-   * same given id.
+   * Counts in the first row of each key. `#contents`: rows with the same content. `#givens`: rows
+   * with the same given id.
    */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
@@ -128,7 +128,7 @@ export class EventBuffer {
     return this.#repeated;
   }
 
-  /** Starts of all months that contain an event, in milliseconds since 1970. */
+  /** Start of each month that contains an event, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -165,7 +165,9 @@ export class EventBuffer {
     return names;
   }
 
-  /** Empties the buffer. `counter` counts equal events across several chunks. */
+  /**
+   * Empties the buffer. With `counter`, the occurrence of an event includes those in other chunks.
+   */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -182,8 +184,8 @@ export class EventBuffer {
   }
 
   /**
-   * Starts a row of at most `length` bytes, including a given id. Returns the position for the
-   * user.
+   * Starts a row. The caller writes at most `length` bytes into it, including a given id. Returns
+   * the position at which the caller must write the user.
    */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
@@ -264,7 +266,8 @@ export class EventBuffer {
   }
 
   /**
-   * Counts rows. `repeated` is the number of rows that `text` omits because they repeat a given id.
+   * Counts rows by kind. `repeated` counts the rows that `text` omits, because they repeat a given
+   * id.
    */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
@@ -284,17 +287,17 @@ export class EventBuffer {
   }
 
   /**
-   * Returns COPY text for `event_ids`. It contains the ids that the primary key of `events` does
-   * not make unique: given ids, and ids of rows without a time. Columns: `environment_id user_id
-   * event_id inserted_at`.
+   * Returns COPY text for `event_ids`: one line for each event that the primary key of `events`
+   * does not make unique. These are events with a given id, and events whose record has no time.
+   * Columns: `environment_id user_id event_id inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
   /**
-   * Returns the lines of `idText`. Each line ends with the hash of a given id (see `eventKey`) or
-   * with \N.
+   * Returns the lines of `idText` with another column: the hash of the key of a given id (see
+   * `eventKey`), otherwise \N.
    */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
@@ -317,7 +320,7 @@ export class EventBuffer {
   }
 
   /**
-   * Returns hashes of the ids of all rows in the text (see `eventKey`), as a bigint[] in binary
+   * Returns the hashes of the keys of all rows in `text` (see `eventKey`), as a bigint[] in binary
    * format.
    */
   keyHashes(): Buffer {
@@ -366,8 +369,8 @@ export class EventBuffer {
   }
 
   /**
-   * Computes the content id of the row that ends at `end` and writes it to `idStart`. Returns the
-   * whole digest.
+   * Computes the content id of the current row, which ends at `end`, and writes it to `idStart`.
+   * Returns the whole SHA-256.
    */
   #writeContentId(idStart: number, end: number): string {
     const digest = hash('sha256', this.bytes.subarray(this.at, end), 'binary');

@@ -10,7 +10,9 @@ export function takesKind(entity: LoadEntity, kind: RecordKind): boolean {
   return entity === 'auto' || kind === kindOfEntity[entity];
 }
 
-/** Returns the reason for refusing a record whose kind is not accepted in a load of `entity`. */
+/**
+ * Returns the reason for refusing a record whose `event_type` a load of `entity` does not accept.
+ */
 export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
@@ -59,7 +61,10 @@ const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
-/** Splits an address into properties. Text that is not an address becomes the property `url`. */
+/**
+ * Splits the address of a page into properties, such as `hostname` and `pathname`. If the text is
+ * not an address, it becomes the property `url`.
+ */
 export function splitUrl(url: string): Readonly<Record<string, string>> {
   const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
   const [search, hash] = rest;
@@ -93,19 +98,19 @@ const scratch = Buffer.alloc(maxPlainLength + writtenLength);
  */
 export class EventTimes {
   #latest = 0;
-  /** Last date that was read, as YYYYMMDD. `#dayMs` is its start. */
+  /** Date that was read last, as YYYYMMDD. `#dayMs` is the start of that day. */
   #day = 0;
   #dayMs = 0;
   /**
-   * Last text that was read. It often recurs, because all rows of a rewritten record have the same
-   * time.
+   * Text that was read last. The next text is often the same, because all rows that a preset
+   * creates from one record have the same time.
    */
   #lastText = '';
   #last: Instant | null = null;
 
   /**
-   * Derives the latest allowed time from the time of acceptance, so reading a chunk again gives the
-   * same result.
+   * Computes the latest allowed time from the time at which the load was accepted. If a chunk is
+   * read again, the result is then the same.
    */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
@@ -125,7 +130,7 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** Reads the usual format, which costs a fraction of reading the other formats. */
+  /** Reads the usual format. Reading the other formats takes several times as long. */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -189,8 +194,8 @@ function hasSeparators(bytes: Buffer, start: number): boolean {
 }
 
 /**
- * Copies the fraction of a second. Returns NaN unless the text after the seconds is empty, `.fff…`,
- * `Z` or both.
+ * Copies the fraction of a second and returns its milliseconds. Returns NaN unless the seconds are
+ * followed by nothing, by `.fff…`, by `Z`, or by `.fff…Z`.
  */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;

@@ -9,7 +9,10 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofEventWithUrl } from './shapes.ts';
 
-/** Maximum total length of TABs, braces, and the defaults of kind, name and source. */
+/**
+ * Maximum number of bytes in a row besides its cells: TABs, braces, and the defaults of kind, name
+ * and source.
+ */
 const rowOverhead = 128;
 
 export class EventRow {
@@ -56,7 +59,8 @@ export class EventRow {
   }
 
   #addFields(cells: RecordCells): Reason | null {
-    // Although the user is first in the row, problems with the id and the name are reported first.
+    // A problem with the user is returned only after problems with the id and the name, although
+    // the user must be written first.
     const problem = this.#text.addRequired(cells, role.userId, 'user_id');
     this.#text.addTab();
     return (

@@ -5,14 +5,14 @@ import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-tex
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
-/* Values of a record's fields. Functions work on bytes where possible, and on strings otherwise. */
+/** Reads the fields of a record, from their bytes where possible, otherwise from strings. */
 
 const SPACE = 0x20;
 const ZERO = 0x30;
 const NINE = 0x39;
 const BACKSLASH = 0x5c;
 const DELETE = 0x7f;
-/** Maximum number of digits for which every whole number is exact in JavaScript. */
+/** In JavaScript, every whole number of at most this many digits is exact. */
 const MAX_ID_DIGITS = 15;
 const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
@@ -23,7 +23,7 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Usually, the first byte is enough to decide whether a field is blank. */
+/** Returns whether a field is blank. Usually, its first byte is enough to decide. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -39,7 +39,9 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/** Returns true if a number consists only of digits, and has few enough digits to be exact. */
+/**
+ * Returns true if a number consists of digits only, so few that JavaScript represents it exactly.
+ */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;

@@ -2,10 +2,11 @@ import { named, type Sentence, say, using } from '../../base/sentence.ts';
 import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity.ts';
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
-/*
- * Foreign records are records that need a preset, and records that have an event's name and time
- * but no kind. Because of their id, foreign records would be loaded as profiles and would overwrite
- * properties. Therefore, a load must specify their kind, and messages do not suggest an id
+/**
+ * Recognises foreign records: records that need a preset, and records with the name and time of an
+ * event but without an `event_type`. Many of them have a user's id. Without this check, they would
+ * be loaded as profiles, and would overwrite properties of these profiles. Therefore, foreign
+ * records are refused until the load specifies their kind. The error messages do not suggest an id
  * (docs/decisions/loading.md).
  */
 
@@ -25,8 +26,8 @@ const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
 /**
- * Returns the preset for records with these names, or `null`. `isOwn` is true if the records have
- * our kinds. `type` is the value of the member `type`.
+ * Returns the preset for records with these names, or `null`. `isOwn` is true if the records are in
+ * our format. `type` is the value of the member `type`.
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
@@ -47,7 +48,8 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   const names = namesOf(record);
   const isOwn = typeof kind === 'string' && isRecordKind(kind);
   const preset = recognise?.(names, isOwn, type) ?? null;
-  // In a profile, only top-level names count, because its properties may have any name.
+  // If the record has an id, only its top-level names are compared, because the properties of a
+  // profile may have any names.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent
@@ -56,7 +58,7 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
 }
 
 /**
- * Returns whether records look like events. Exported profiles do not, because they contain the
+ * Returns whether records look like events. Exports of profiles do not, because they contain the
  * automatic times.
  */
 function hasNameAndTime(names: readonly string[]): boolean {
@@ -82,8 +84,9 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly
 }
 
 /**
- * Returns examples for `map` that rename the event's name and time to our names, unless the record
- * already has those. Omits names that a shell would have to quote.
+ * Returns examples for `map` that rename the event's name and time to `event_name` and
+ * `inserted_at`, unless the record already has that name. Omits names that a shell would have to
+ * quote.
  */
 function exampleMap(names: readonly string[]): string[] {
   const forms = [

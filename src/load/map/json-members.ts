@@ -23,12 +23,13 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Maximum number of members in an object. The parser reads larger objects. */
+/** Maximum number of members in an object. Larger objects are left to the JSON parser. */
 const MAX_WALKED_MEMBERS = 1_024;
 /** Maximum depth of objects and arrays within a member. */
 const MAX_WALKED_DEPTH = 8;
 /**
- * Maximum length of a number. The parser reads longer numbers, which may be too large to be stored.
+ * Maximum length of a number. Longer numbers are left to the JSON parser, because they may be too
+ * large to be stored.
  */
 const MAX_WALKED_NUMBER = 300;
 
@@ -38,8 +39,9 @@ export function propertyRole(name: string): number {
 }
 
 /**
- * Walks JSON objects byte by byte. It handles only simple JSON: distinct names, no \u escapes, no
- * white space except spaces, limited depth, no exponents. All other records are left to the parser.
+ * Finds the members of JSON objects byte by byte, which takes a third of the time of parsing them.
+ * Handles only simple JSON: distinct names, no \u escapes, no white space except spaces, limited
+ * depth, no exponents. All other records are left to the JSON parser.
  */
 export class JsonMembers {
   readonly #names: KnownNames;
@@ -48,9 +50,9 @@ export class JsonMembers {
   #kind: number = kind.text;
 
   /**
-   * `roleOf` maps a byte string to a role. If the role is negative, the record is left to the
-   * parser. `profiles` provides the roles in implied profiles, and the cells for the next profile.
-   * Default: records have no implied profiles.
+   * `roleOf` returns the role of a name, which is passed as a byte string. If the role is negative,
+   * the record is left to the parser. `profiles` is set if a preset added profiles to the records:
+   * `roleOf` for their names, and `next`, which returns the cells for the next profile.
    */
   constructor(
     roleOf: (name: string) => number = propertyRole,
@@ -76,14 +78,14 @@ export class JsonMembers {
     cells.metadata.bytes = bytes;
     const at = skipSpaces(bytes, start);
     const objectEnd = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
-    // A backslash is written as two bytes.
+    // COPY text doubles each backslash, so the record can become at most twice as long.
     cells.size = 2 * (end - start);
     return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === end;
   }
 
   /**
-   * Finds the cells of a properties object. The object must fill the buffer up to the final line
-   * feed.
+   * Finds the cells of an object that contains only properties. The buffer must contain the object
+   * and a final line feed.
    */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
@@ -93,8 +95,8 @@ export class JsonMembers {
   }
 
   /**
-   * Returns the end of the object, or -1 if the parser must read it. Its members are fields of
-   * `record`, unless `record` is `null`.
+   * Returns the end of the object, or -1 if the parser must read it. If `record` is not `null`, its
+   * members can be fields of `record`.
    */
   #members(
     list: CellList,
@@ -151,7 +153,7 @@ export class JsonMembers {
     return end;
   }
 
-  /** Finds the cells of implied profiles. Returns the end of their array. */
+  /** Finds the cells of the profiles that a preset added. Returns the end of their array. */
   #impliedProfiles(bytes: Buffer, open: number): number {
     if (this.#profiles === null || bytes[open] !== OPEN_ARRAY) return -1;
     let at = open;
@@ -248,7 +250,7 @@ function skipNumber(bytes: Buffer, start: number): number {
     end = skipDigits(bytes, point + 1);
     if (end === point + 1) return -1;
   }
-  // The letters e and E differ in only one bit.
+  // Numbers with an exponent are left to the parser. The letters e and E differ in only one bit.
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 

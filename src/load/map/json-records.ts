@@ -15,22 +15,27 @@ import type { Rows } from './rows.ts';
 export interface RecordReading {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** True if the file was rewritten on receipt. See `profilesKey` and `refusedKey`. */
+  /**
+   * True if a preset rewrote the file when it was received. Records may then contain `profilesKey`
+   * and `refusedKey`.
+   */
   readonly isRewritten?: boolean;
 }
 
 const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
-/** Names that only the parser handles. These include `company`, which is mostly an object. */
+/**
+ * Records that contain one of these names are left to the parser. `company` is mostly an object.
+ */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
 /**
- * Reads JSON records. Nearly all records are walked byte by byte. The remaining records are parsed
- * and then written as JSON again, with the same result. If there is a map, all records are parsed.
- * For 300 000 users of 270 bytes on a busy machine, walking takes 1.8 µs per record, parsing 5.7
- * µs, and reading a CSV record 1.4 µs.
+ * Reads JSON records. For nearly all records, `JsonMembers` finds the members byte by byte. The
+ * other records are parsed and then written as JSON again, with the same result. If the load has a
+ * `map`, all records are parsed. For 300 000 users of 270 bytes on a busy machine, `JsonMembers`
+ * takes 1.8 µs per record, and the parser takes 5.7 µs. A CSV record takes 1.4 µs.
  */
 export class JsonRecords {
   readonly #reading: RecordReading;
@@ -41,7 +46,10 @@ export class JsonRecords {
   readonly #members: JsonMembers;
   readonly #records: CellFiller;
   readonly #properties = new CellFiller(() => role.property);
-  /** Cells of the record, followed by the cells of its additional rows. */
+  /**
+   * Cells of the current record, then those of its additional rows. The first `#used` of them are
+   * in use.
+   */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
 
@@ -71,8 +79,8 @@ export class JsonRecords {
   }
 
   /**
-   * Reads the record in bytes [start, end), which is UTF-8. Returns `null` if the record became a
-   * row, otherwise the reason.
+   * Reads the record in bytes [start, end), which is UTF-8. Returns the reason for refusing the
+   * record, or `null` if it became a row.
    */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
@@ -87,7 +95,7 @@ export class JsonRecords {
     return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
   }
 
-  /** Returns `null` if the record became a row, otherwise the reason. */
+  /** Returns the reason for refusing the record, or `null` if it became a row. */
   parse(text: string, record: number): Reason | null {
     const parsed = parseJsonText(text);
     if ('code' in parsed) return parsed;
@@ -117,7 +125,10 @@ export class JsonRecords {
     return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
   }
 
-  /** Writes the additional rows first. Because of them, the record gets no digest. */
+  /**
+   * Checks all rows of the record, then writes them. The additional rows are written before the row
+   * of the record, so that this row gets no digest.
+   */
   #write(record: number): Reason | null {
     for (let at = this.#used - 1; at > 0; at--) {
       const reason = this.#writer.check(this.#cells[at] ?? this.#first, record);
@@ -166,7 +177,9 @@ export class JsonRecords {
     return Object.fromEntries(entries);
   }
 
-  /** Adds rows for profiles implied by the record. These rows are not counted. */
+  /**
+   * Adds the cells of profiles that a preset derived from the record. Their rows are not counted.
+   */
   #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
     let reason: Reason | null = null;
     for (const profile of profiles) {
@@ -216,7 +229,7 @@ export class JsonRecords {
 
 interface Taken {
   readonly reason: Reason | null;
-  /** `null` unless the record describes its company. */
+  /** Company that the record of a user describes, or `null`. */
   readonly company: Company | null;
 }
 
@@ -230,7 +243,7 @@ function isOfUser({ event_type: kind, user_id }: JsonObject, entity: LoadEntity)
   return entity === 'auto' ? user_id !== undefined : entity === 'users';
 }
 
-/** Moves the company's id to `company_id`, and removes the company from the record. */
+/** Removes `company` from the record of a user, and puts its id into `company_id`. */
 function takeCompany(object: JsonObject): Taken {
   const { company_id: outerId, company } = object;
   object['company'] = undefined;
@@ -248,7 +261,7 @@ function takeCompany(object: JsonObject): Taken {
   return { reason: null, company: { id, others } };
 }
 
-/** If the record is about a company or an event, moves the id out of `company`. */
+/** For the record of a company or an event: moves the id from `company` to `company_id`. */
 function takeCompanyId(object: JsonObject): Taken {
   const { company_id: outerId, company } = object;
   if (!isObject(company)) return nothingTaken;
@@ -263,7 +276,10 @@ function takeCompanyId(object: JsonObject): Taken {
 const nothingTaken: Taken = { reason: null, company: null };
 const refused = (reason: Reason): Taken => ({ reason, company: null });
 
-/** Returns the id, which must be equal under all its names. Returns `null` if there is no id. */
+/**
+ * Returns the id, or `null` if there is none. If its names have different values, or a value is not
+ * an id, returns the reason for refusing the record.
+ */
 function agreedId(ids: Readonly<Record<string, unknown>>): string | Reason | null {
   let first: readonly [column: string, id: string] | null = null;
   for (const [column, value] of Object.entries(ids)) {

@@ -1,24 +1,25 @@
 import type { KeyTable } from './key-table.ts';
 
 const initialRows = 16 * 1024;
-/** Number of characters of a key that are compared, after the prefix that all keys share. */
+/** Only this many characters of each key are compared, after the prefix that all keys share. */
 const comparedChars = 5;
 /**
- * First printable ASCII byte. A byte outside the printable range counts as the first or the last
- * byte of that range.
+ * First of the printable ASCII bytes, which are distinguished. Any other byte counts as the first
+ * or the last of them.
  */
 const firstByte = 0x20;
 const distinctBytes = 96;
 /**
- * Maximum number of rows. The position of a key (96 ** 5 < 2 ** 33) and its row share the 53 bits
- * of a number.
+ * Maximum number of rows. The 53 bits of a number contain the first characters of a key (96 ** 5 <
+ * 2 ** 33) and the number of its row.
  */
 const maxRows = 2 ** 20;
 
 /**
- * Sorts rows approximately by key. Filling or searching an index in order takes two thirds of the
- * time, because neighbouring keys are in the same pages. For speed, no keys are compared. Instead,
- * it sorts numbers that combine the first distinguishing characters of a key with the key's row.
+ * Sorts rows approximately by key. PostgreSQL needs only two thirds of the time to fill or search
+ * an index if the keys come in order, because neighbouring keys are in the same pages. Sorting the
+ * keys themselves would be slow. Instead, each key becomes a number, made of the first characters
+ * in which keys differ and of the row.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);

@@ -4,21 +4,22 @@ import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
 /**
- * Maximum number of probes for one key. Half of the slots are always free, so more probes mean that
- * somebody knows the seed of the hash.
+ * Maximum number of probes for one key. Half of the slots are always free, so a key that needs more
+ * probes was probably chosen by somebody who knows the seed of the hash. The table then gets a new
+ * seed.
  */
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key. Keys are found in a hash table with open addressing and a
- * secret seed. A key is a range of bytes in the buffer, so nothing is copied and no object is
- * created per row. Rows with the same key form a chain. The first row of a chain is its head.
+ * Groups the rows of a buffer by key. It is a hash table with open addressing and a secret seed. A
+ * key is a range of bytes in the buffer, so nothing is copied and no object is created per row.
+ * Rows with the same key form a chain. The first row of a chain is its head.
  */
 export class KeyTable {
   rows = 0;
   /** Number of rows whose key also occurs in an earlier row. */
   repeated = 0;
-  /** Head of the chain that contains the last row. */
+  /** Head of the chain of the row that was added last. */
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
@@ -73,8 +74,8 @@ export class KeyTable {
   }
 
   /**
-   * Returns the first row of `bytes` whose key equals the bytes [start, end) of `other`. Returns -1
-   * if there is no such row.
+   * Finds the key that equals the bytes [start, end) of `other`. Returns the first row with that
+   * key, or -1 if there is none.
    */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     const mask = this.#slots.length - 1;
@@ -108,7 +109,9 @@ export class KeyTable {
     }
   }
 
-  /** Reinserts all heads. All their keys are different, so no chain grows. */
+  /**
+   * Enters the heads of all chains again. Their keys are different, so the chains stay as they are.
+   */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -154,8 +157,8 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 /**
  * Computes PostgreSQL's `hashtextextended(key, 0)`, so that hashes need not be read from the
  * database. The algorithm is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the
- * results with those of every supported server version. `high` and `low` are signed 32-bit numbers,
- * which avoids an object or BigInt per key.
+ * results with those of every supported server version. The result is two signed numbers of 32
+ * bits, because an object or a BigInt for each key would be slow.
  */
 export class KeyHash {
   high = 0;
@@ -184,7 +187,8 @@ export class KeyHash {
       c = ((c - b) | 0) ^ rotate(b, 4);
       b = (b + a) | 0;
     }
-    // Adds the remaining bytes, at most 11. The lowest byte of c is reserved for the length.
+    // Adds the remaining bytes, at most 11. The lowest byte of `c` is left out, because lookup3
+    // adds the length there.
     for (let i = 0; i < remaining; i++) {
       const byte = bytes[at + i] ?? 0;
       if (i < 4) a = (a + (byte << (8 * i))) | 0;
@@ -218,9 +222,9 @@ export function word(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits under a secret key of 64
- * bits. Therefore, nobody can choose strings that all have the same hash. Suitable only for tables
- * in memory. Hashes that are stored or sent must be computed by `KeyHash`.
+ * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits, with a secret key of 64
+ * bits. Without the key, nobody can choose strings that all have the same hash. Use this class only
+ * for tables in memory. Hashes that are stored or sent must be computed by `KeyHash`.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
@@ -236,8 +240,8 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // Processes all words of four bytes, then a word with the remaining bytes and the length. The
-    // last three rounds process no word.
+    // The loop processes all words of four bytes, then a word with the remaining bytes and the
+    // length. In the last three rounds, it processes no word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -265,13 +269,16 @@ export class SeededHash {
 
 const BACKSLASH = 92;
 
-/** Hashes of keys, as a bigint[] in binary format. */
+/** Array of the hashes of keys, as a bigint[] in binary format. */
 export class KeyHashes {
   readonly #array: BinaryArray;
   readonly #hash = new KeyHash();
   readonly #flags: number;
 
-  /** Reserves space for `keys` keys. `flags` are the two low bits of each hash. */
+  /**
+   * Reserves space for `keys` hashes. `flags` replaces the two lowest bits of each hash that `add`
+   * computes.
+   */
   constructor(keys: number, flags: number) {
     this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
@@ -281,7 +288,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the key in bytes [start, end), which are escaped for COPY. */
+  /** Adds the hash of the key in bytes [start, end), which are escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
@@ -305,9 +312,10 @@ export class KeyHashes {
 }
 
 /**
- * Returns the hash of an event's key: the first bits of a content id, or of the SHA-256 of user,
- * TAB and given id. Nobody can produce a collision of that SHA-256. The last bit is 1 for a given
- * id, and the bit before it is 0. `key` is a byte string that is escaped for COPY.
+ * Returns a hash of the key of an event. `key` is a byte string that is escaped for COPY. For a
+ * given id, `key` is user, TAB and id, and the hash is the start of its SHA-256. Otherwise, `key`
+ * is a content id, and the hash is its start. The last bit is 1 for a given id, otherwise 0. The
+ * bit before it is always 0.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

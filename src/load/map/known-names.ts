@@ -4,13 +4,19 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** Maximum number of names that a table remembers. If most names are new, the table is useless. */
+/**
+ * Maximum number of names that a table remembers. If a file has more names, remembering them saves
+ * little time, because most of them do not recur.
+ */
 const MAX_KNOWN_NAMES = 2_048;
 
 /** Name of a JSON member, and the role of that name. */
 export class KnownName {
   readonly text: string;
-  /** Name and closing quote, as in JSON. `prefix` is the text that precedes a value: `"name":`. */
+  /**
+   * `bytes`: the name and its closing quote, as in JSON. `prefix`: the text that precedes a value
+   * in COPY text (`"name":`).
+   */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
@@ -28,7 +34,10 @@ export class KnownName {
     this.role = role;
   }
 
-  /** Caches the result of `owner` for this name, because that result is needed for every cell. */
+  /**
+   * Returns `owner.find` for this name. Remembers the result, because every cell with this name
+   * needs it.
+   */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -43,13 +52,13 @@ export class KnownName {
  * name is compared first.
  */
 export class KnownNames {
-  /** End of the last name, including its closing quote. */
+  /** Position after the closing quote of the name that was found last. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
   /**
-   * Precedes the first name of every object. Its byte cannot occur in real names, because they are
-   * UTF-8.
+   * Precedes the first name of every object, so that the first name can also be predicted. No real
+   * name equals it, because the byte 0xff is not valid in UTF-8.
    */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
@@ -72,9 +81,9 @@ export class KnownNames {
   }
 
   /**
-   * Returns the name that begins after the quote at `at`. Returns `null` if the parser must read
-   * the record: if the object repeats the name, if the name has escapes or may be too long, or if
-   * there are too many names.
+   * Returns the name that begins at `at`, after its opening quote. Returns `null` if the parser
+   * must read the record: if the object repeats the name, if the name has escapes or may be too
+   * long, or if there are too many names.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;
@@ -106,20 +115,23 @@ export class KnownNames {
   }
 }
 
-/** Maximum number of members for which sorting costs less than it saves in PostgreSQL. */
+/**
+ * Maximum number of members to sort. With more members, sorting would take more time than it saves
+ * in PostgreSQL.
+ */
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * Sorts members as jsonb does, by length and then by bytes. Reuses the order as long as the names
- * are the same.
+ * Computes the order in which jsonb stores members: by length of the name, then by its bytes. If
+ * the names are the same as in the last call, the order is not computed again.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];
 
   /**
-   * Returns the numbers of the members in order. Returns `null` if there are too many members.
-   * Valid until the next call.
+   * Returns the indexes of the members in that order, or `null` if there are too many members. The
+   * array is valid until the next call.
    */
   of(names: readonly KnownName[], count: number): Int32Array | null {
     if (count > MAX_ORDERED_MEMBERS) return null;

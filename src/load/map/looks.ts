@@ -4,16 +4,17 @@ import { type Look, looks } from '../../domain/looks.ts';
 
 const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
-  // Matches only E.164 numbers, because a number without a country code is ambiguous.
+  // Only E.164 numbers match, because a number without a country code is ambiguous.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
   card: isCardNumber,
   ip: isIpAddress,
 };
 
-/** Minimum share of the values that must have the look. */
+/** A column has a look if at least this share of its values has it. */
 const leastShare = 0.9;
 /**
- * Minimum number of card numbers in a column. A tenth of all digit strings pass as card numbers.
+ * Minimum number of card numbers in a column of card numbers. By chance, a tenth of all strings of
+ * digits have a valid check digit.
  */
 const leastCards = 5;
 

@@ -21,8 +21,8 @@ export class NdjsonRows {
   }
 
   /**
-   * Computes digests of the next chunk's records. Offers to the search for unchanged records those
-   * whose key is found without parsing.
+   * Computes the digests of the next chunk's records. Passes a record to the search for unchanged
+   * records if its id can be found without parsing.
    */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
@@ -78,8 +78,8 @@ const SPACE = 0x20;
 const OPEN = 0x7b;
 
 /**
- * Assumes that the first `"user_id":"…"` in a line is the id of its profile. See
- * `UnchangedRecords`.
+ * Finds the ids of records without parsing them. Assumes that the first `"user_id":"…"` in a line
+ * is the id of the record. `UnchangedRecords` can deal with a wrong id.
  */
 class NdjsonKeys {
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
@@ -122,8 +122,8 @@ class NdjsonKeys {
   }
 
   /**
-   * Returns whether the value after the member's name is a string without escapes, and stores its
-   * position.
+   * Returns whether the value of the member is a string without escapes. Stores the position of the
+   * value.
    */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
@@ -137,7 +137,9 @@ class NdjsonKeys {
   }
 }
 
-/** Returns the end of the first `name`, or -1 if there is none. Most records begin with `name`. */
+/**
+ * Returns the position after the first occurrence of `name`, or -1. Most records begin with `name`.
+ */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

@@ -12,7 +12,7 @@ import { ofStatedProfile } from './shapes.ts';
 
 const rowOverhead = 128;
 
-/** `shape` defines which roles are properties. */
+/** Writes the rows of profiles. `shape` (see `shapes.ts`) specifies which cells are properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;
@@ -61,7 +61,7 @@ export class ProfileRow {
     this.#rows.stage?.count(cells);
   }
 
-  /** Remembers the types of a skipped record, as `end` would. */
+  /** Stores the types of a record's properties, without writing a row for the record. */
   sample(cells: RecordCells): void {
     this.#judge(cells);
     this.#types.noteRecord(cells, this.#shape);
@@ -71,14 +71,17 @@ export class ProfileRow {
     return this.#rows.stage?.judgeCells(this.#entity, cells, this.#shape, null) ?? null;
   }
 
-  /** The time of a record that states its kind is only checked, not stored. */
+  /** If a record of a profile states its kind, its time is checked but not stored. */
   #timeProblem(cells: RecordCells): Reason | null {
     if (this.#shape !== ofStatedProfile) return null;
     const time = readTime(cells, this.#rows.times);
     return time !== null && 'code' in time ? time : null;
   }
 
-  /** If the company is null in JSON, the user leaves their company. */
+  /**
+   * In JSON, `company_id: null` means that the user leaves their company. An empty cell in CSV
+   * changes nothing.
+   */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {

@@ -6,9 +6,9 @@ import type { KnownName } from './known-names.ts';
 
 class Member {
   readonly name: string;
-  /** `null` as long as all values are null. */
+  /** `null` until the property has a value other than null. */
   type: DataType | null = null;
-  /** Number of values that a complete check has recognised as dates. */
+  /** Number of values that a complete check has found to be dates. */
   dates = 0;
   next: Member = this;
 
@@ -18,17 +18,15 @@ class Member {
 }
 
 /**
- * Properties of one entity in a chunk, with their types. Most records in a file have the same names
- * in the same order, so the expected next name is compared first. Names are byte strings.
+ * Properties of one entity in a chunk, and their types. Names are byte strings. Most records in a
+ * file have the same names in the same order, so the expected next name is compared first.
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
-  /** Columns that may have cells outside the sample. */
+  /** Columns that may have cells in records after the sample. */
   readonly #columns = new Set<string>();
   #records = 0;
-  /**
-   * Last member that was found. Initially, a member with an empty name, which no property can have.
-   */
+  /** Member that was found last. At first, a member with an empty name, which no property has. */
   #last = new Member('');
 
   reset(): void {
@@ -43,8 +41,9 @@ export class PropertyTypes {
   }
 
   /**
-   * Remembers the properties of a record: the cells whose role is in `shape`. For CSV, the columns
-   * are remembered only for the sampled records.
+   * Stores the types of a record's properties. These are the cells whose roles are properties in
+   * `shape`. For CSV, cells of columns are examined only in the sampled records. The members of
+   * `metadata` are examined in all records.
    */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
@@ -52,8 +51,8 @@ export class PropertyTypes {
   }
 
   /**
-   * If there are records after the sample, adds all columns, because these records may have cells
-   * in any of them.
+   * If the chunk has more records than the sample, adds all columns of properties, because later
+   * records may have cells in any of them.
    */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
@@ -68,16 +67,16 @@ export class PropertyTypes {
     }
   }
 
-  /** Called for every property of every record. */
+  /** Must be fast, because it is called for every property of every record. */
   #noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
-    // If a property already has the type string, later values never change the type.
+    // String is the widest type, so later values cannot change it.
     if (member.type === 'string') return;
     const cellKind = list.kinds[cell] ?? 0;
     if (cellKind === kind.text) {
       const { bytes } = list;
       const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
-      // A complete check of every date would cost more than all other work.
+      // A complete check of every date would take longer than all other work.
       if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
       widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
     } else
@@ -87,7 +86,7 @@ export class PropertyTypes {
       );
   }
 
-  /** The type of a property without any value is `null`. */
+  /** The type is `null` for a property of which no value was examined. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

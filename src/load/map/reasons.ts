@@ -80,7 +80,7 @@ export function wrongCount(expected: number, count: number): Reason {
 }
 
 /**
- * Returns the reason for refusing a record that has too many cells, in a file whose last column is
+ * Returns the reason for refusing a record with too many cells, in a file whose last column is
  * mostly empty.
  */
 export function shifted(expected: number, count: number): Reason {
@@ -96,8 +96,8 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
 }
 
 /**
- * Returns the reason for refusing the record in [start, end), which is not UTF-8. If `cells` fit
- * the columns, the reason mentions the column at fault.
+ * Returns the reason for refusing the record in [start, end), which is not UTF-8. `cells` is set if
+ * the record has a cell for each column. The reason then names the column at fault.
  */
 export function notUtf8Csv(
   bytes: Buffer,

@@ -6,7 +6,10 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 export const DIGEST_CHARS = 32;
 
-/** Must be raised when the mapping of records to rows changes. All rows are then compared again. */
+/**
+ * Raise this number when the mapping of records to rows changes. Stored digests then match no
+ * record, and all rows are compared again.
+ */
 const mappingVersion = 2;
 
 /**
@@ -21,14 +24,14 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
 
 /**
  * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a MAC of 128 bits that uses
- * 32-bit arithmetic. Without the key, nobody can make two records with the same digest. SHA-256 of
- * node:crypto would take twice as long for 130 bytes, mostly because of the overhead of the call.
+ * 32-bit arithmetic. Without the key, nobody can make two records with the same digest. The SHA-256
+ * of Node.js takes twice as long for 130 bytes, mostly because of the overhead of the call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
   /**
-   * Keys for the last block. A complete block uses the key after doubling it once, and a padded
-   * block the key after doubling it twice.
+   * Keys for the last block. For a complete block, the key is doubled once (`#whole`). For a padded
+   * block, it is doubled twice (`#padded`).
    */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
@@ -90,7 +93,7 @@ export class RecordMac {
   }
 }
 
-/** Reads a word of the last block. The message is followed by a byte of 1, then by zeros. */
+/** Reads a word of the last block, which is padded with a byte of 1 and then with zeros. */
 function lastWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
@@ -136,7 +139,7 @@ export class RecordDigests {
    * computed when their rows are written.
    */
   #done = 0;
-  /** Last record that became several rows or lost properties. */
+  /** Record that was passed to `exclude` last. */
   #excluded = -1;
 
   constructor(records: Bounds, kinds: Kinds) {
@@ -166,16 +169,16 @@ export class RecordDigests {
   }
 
   /**
-   * Excludes a record from digests, because the record's row does not contain all of it. Such a
-   * record is never skipped.
+   * Excludes a record from digests, because it became several rows or lost properties. A record
+   * without a digest is never skipped as unchanged.
    */
   exclude(record: number): void {
     this.#excluded = record;
   }
 
   /**
-   * Returns whether the row contains the whole record. Only then does the row get the record's
-   * digest.
+   * Returns whether the row of the record gets the digest of the record. It does not if the record
+   * was excluded or states its kind.
    */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;

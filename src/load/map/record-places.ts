@@ -48,7 +48,7 @@ export class RecordPlaces {
   }
 }
 
-/** Kinds of records. If no record states its kind, no memory is used. */
+/** Kinds that records state. Uses no memory until a record states its kind. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;

@@ -1,10 +1,13 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/* A refused record of a rewritten file. In the file, it is replaced by its reason and its bytes. */
+/**
+ * Records that could not be rewritten. In the rewritten file, such a record is replaced by the
+ * reason and its original bytes.
+ */
 
 export interface RefusedBefore extends Reason {
-  /** Bytes of the record, truncated to MAX_REJECT_RAW_BYTES. */
+  /** Original bytes of the record, truncated to MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -18,8 +21,8 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 const NUL = 0;
 
 /**
- * Returns the CSV line for a refused record. The line begins with U+0000, because a record that
- * begins with U+0000 is always refused.
+ * Returns the line that replaces a record in a rewritten CSV file. The line begins with U+0000. No
+ * other line does so and is accepted, because U+0000 is always refused.
  */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
@@ -29,7 +32,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Returns `null` for a record that `writeRefusal` did not write. */
+/** Returns `null` for any other line than those of `writeRefusal`. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

@@ -4,18 +4,14 @@ import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**
  * Rows of profiles in one reused buffer, as COPY text:
- *
  *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted
  *     NEWLINE
- *
- * A row has a digest if it contains everything in its record (`RecordDigests`).
- *
- * No object is created per row. A "byte string" is a latin1 string with one character per byte of
- * UTF-8. It is compact and needs no decoding, because all characters that are special in COPY, CSV
- * and JSON are ASCII.
- *
- * `finish` merges the rows of a repeated key into one row. The JSON text of that row contains some
- * names several times, and jsonb keeps the last value.
+ * A row has the digest of its record if it contains the whole record (see `RecordDigests`).
+ * No object is created per row. Strings from the buffer are byte strings: latin1 strings with one
+ * character per byte of UTF-8. They are compact and need no decoding, because all characters that
+ * are special in COPY, CSV and JSON are ASCII.
+ * `finish` combines rows with the same key into one row. The JSON text of that row can contain a
+ * name several times. jsonb then keeps the last value.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -49,23 +45,25 @@ export interface RowContent {
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   at = 0;
-  /** Number of rows counted in the tally, which excludes additional rows. */
+  /** Number of rows that the tally counts. It does not count additional rows. */
   counted = 0;
   removes = false;
   nested = false;
-  /** True to store the first value of a repeated key instead of the last. */
+  /** True if `finish` must keep the first value of a repeated key, not the last. */
   #keepsFirst = false;
-  /** Replaces everything after the digest of every row, including the newline. See `reset`. */
+  /**
+   * If set, replaces everything after the digest of each row, including the newline. See `reset`.
+   */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** Copy of the rows in the order of their keys. */
+  /** Copy of the rows, sorted by key. */
   #ordered: Buffer = Buffer.alloc(0);
   /**
-   * Values for each row: the end of its properties (without braces), the end of its company, its
-   * record and its flags.
+   * One value per row: the end of its properties (without braces), the end of its company, the
+   * number of its record, and its flags.
    */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
@@ -85,8 +83,9 @@ export class RowBuffer {
   }
 
   /**
-   * Empties the buffer. A `stamp` replaces the flags so that the rows fit the profile table. It
-   * begins with a TAB and ends with a newline.
+   * Empties the buffer. If `stamp` is set, the rows can be copied directly into the profile table,
+   * because `stamp` contains the last columns of that table instead of the flags. It begins with a
+   * TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;
@@ -113,8 +112,8 @@ export class RowBuffer {
   }
 
   /**
-   * Ends the row that starts at `at`. The key ends at `keyEnd`, TAB `{` and properties at
-   * `propertyEnd`, and `}` TAB and company at `companyEnd`.
+   * Ends the row that starts at `at`. The caller has written key, TAB, `{`, properties, `}`, TAB
+   * and company. `keyEnd`, `propertyEnd` and `companyEnd` are the positions after the three values.
    */
   endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
     const row = this.#keys.add(this.bytes, this.at, keyEnd);
@@ -181,8 +180,8 @@ export class RowBuffer {
   }
 
   /**
-   * Returns the company as it appears in the COPY text. Returns `null` if the row keeps the
-   * company.
+   * Returns the company of a row as it appears in the COPY text, or `null` if the row does not
+   * change the company.
    */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
@@ -221,8 +220,8 @@ export class RowBuffer {
   }
 
   /**
-   * Returns hashes of the distinct keys, as a bigint[] in binary format. `flags` are the two low
-   * bits of each hash.
+   * Returns the hashes of the distinct keys, as a bigint[] in binary format. `flags` replaces the
+   * two lowest bits of each hash.
    */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
@@ -246,7 +245,7 @@ export class RowBuffer {
     return this.text(this.groups());
   }
 
-  /** Returns the rows of `finish`, approximately in the order of their keys. */
+  /** Returns the same rows as `finish`, approximately in the order of their keys. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();

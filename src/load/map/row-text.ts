@@ -25,8 +25,8 @@ const noKind = -1;
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
 /**
- * Writes the COPY text of one row after the rows in a buffer. The row becomes part of the buffer
- * only when the buffer ends the row.
+ * Writes the COPY text of one row after the last row of a buffer. The buffer contains the row only
+ * after its method `endRow` has been called.
  */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
@@ -37,7 +37,7 @@ export class RowText {
     return this.#at;
   }
 
-  /** The flags `REMOVES` and `NESTED`, if the properties require them. */
+  /** `REMOVES` if a property is null, and `NESTED` if a property is an object or an array. */
   get flags(): number {
     return this.#flags;
   }
@@ -85,7 +85,10 @@ export class RowText {
       : this.addText(cells, field, column, idLengthProblem);
   }
 
-  /** Adds a string, or a number as a string. `problemOf` checks the length. */
+  /**
+   * Adds a field that is a string or a number. Numbers are written like strings. `problemOf` checks
+   * the length.
+   */
   addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
@@ -106,8 +109,8 @@ export class RowText {
   }
 
   /**
-   * Adds properties. If a name recurs, jsonb stores its last value. Therefore, `page` is written
-   * first, then the cells, and finally `metadata`.
+   * Adds the properties. If a name occurs several times, jsonb stores the last value. Therefore,
+   * `page` is written first, then the cells, and finally `metadata`.
    */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
@@ -119,7 +122,7 @@ export class RowText {
     this.#bytes[this.#at++] = CLOSE;
   }
 
-  /** Called for every property of every record. */
+  /** Must be fast, because it is called for every property of every record. */
   #addList(list: CellList, shape: Uint8Array, first: number, excludedKind: number): void {
     const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
     const target = this.#bytes;

@@ -29,7 +29,7 @@ export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;
   readonly #profiles: Readonly<Record<Entity, ProfileRow>>;
-  /** Writers for records that state their kind. */
+  /** Rows of records that state their kind. */
   readonly #byKind: Readonly<Record<RecordKind, RecordRow>>;
 
   constructor(entity: LoadEntity, rows: Rows) {
@@ -47,8 +47,8 @@ export class RowWriter {
   }
 
   /**
-   * Returns the reason why a record cannot become a row, or `null`. `record` is its number in the
-   * chunk.
+   * Returns the reason why a record cannot become a row, or `null`. `record` is the number of the
+   * record in the chunk.
    */
   check(cells: RecordCells, record: number): Reason | null {
     const row = this.#rowOf(cells, record);
@@ -64,12 +64,12 @@ export class RowWriter {
     return reason;
   }
 
-  /** Remembers the types of a skipped record of a profile, as `write` would. */
+  /** Stores the types of a record's properties, without writing a row for the record. */
   sample(cells: RecordCells, entity: Entity): void {
     this.#profiles[entity].sample(cells);
   }
 
-  /** Must be called after each chunk of CSV. */
+  /** Adds the columns of a CSV file to the properties. Must be called after each of its chunks. */
   finishCsv({ names }: CellList): void {
     for (const entity of propertyEntities)
       this.#rows.types[entity].finishCsv(names, entity === 'events' ? ofEvent : ofProfile);

@@ -69,12 +69,12 @@ export class Rows {
     return this.#dropped;
   }
 
-  /** Must be called before the chunks of a load. */
+  /** Must be called before the first chunk of a load. */
   startLoad(load: LoadScope): void {
     this.#load = load;
   }
 
-  /** Must be called before each chunk. */
+  /** Empties all buffers. Must be called before each chunk. */
   reset(chunk: ChunkScope = {}): void {
     const { bytes = noBytes, digestKey = null, stamp = null, refused = noRecords } = chunk;
     const { origin = noOrigin, counter = null } = chunk;
@@ -114,8 +114,9 @@ export class Rows {
   }
 
   /**
-   * Returns the records that refer to one of the refused `users`. `wrong` contains the users of
-   * rejects. Must be called before `complete`.
+   * Returns the records that refer to a refused user, with the reason. `users` are the refused
+   * users. `wrong` contains the users of records that are already rejects. Must be called before
+   * `complete`.
    */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
     const records = new Map<number, { kind: RecordKind | null; reason: Reason }>();
@@ -141,9 +142,10 @@ export class Rows {
   }
 
   /**
-   * Completes the rows. Must be called once, after all rows have been added. The rows of a repeated
-   * user become one row with the last company (with `keepsExisting`, the first company). The user's
-   * other companies also get rows.
+   * Must be called once, after all rows have been added. If several rows have the same user, they
+   * will become one row, which has only one of their companies: the last one, or with
+   * `keepsExisting` the first one. Adds a row for each of the other companies, so that they are
+   * created too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -160,8 +162,9 @@ export class Rows {
   }
 
   /**
-   * Writes a record from which `properties` properties were dropped. It gets no digest, because a
-   * digest would hide the loss.
+   * Writes a record that has lost `properties` properties, because their names are empty. Such a
+   * record gets no digest. Otherwise, the next load would skip the record without counting the
+   * loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -170,7 +173,7 @@ export class Rows {
     return reason;
   }
 
-  /** Returns the users of all rows, and `others`, as a text[] in binary format. */
+  /** Returns the IDs of the users of all rows, and `others`, as a text[] in binary format. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -213,11 +216,11 @@ export class Rows {
 
 export interface LoadScope {
   /**
-   * True if stored values take precedence. Nulls are then omitted, because they would remove
-   * nothing.
+   * True if stored values take precedence over those of the file. Nulls are then omitted, because
+   * they would remove nothing.
    */
   readonly keepsExisting: boolean;
-  /** `null` if no capability judges records. */
+  /** `null` if no capability judges the records of the load. */
   readonly stage: RecordStage | null;
 }
 
@@ -228,7 +231,7 @@ export interface ChunkScope {
   /** See `RowBuffer.reset`. */
   readonly stamp?: Buffer | null;
   readonly origin?: EventOrigin;
-  /** Counter for events that occur in several chunks. */
+  /** Counts equal events in several chunks. */
   readonly counter?: IdCounter | null;
   /** Records to refuse without reading them. */
   readonly refused?: RefusedRecords;

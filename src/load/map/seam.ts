@@ -4,15 +4,18 @@ import type { JudgeStage } from '../../ingest/judge-seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { RecordCells } from './cells.ts';
 
-/** Judges the records of a load before they become rows, and counts findings per chunk. */
+/** Judges the records of a load before they become rows. Counts its findings in each chunk. */
 export interface RecordStage extends JudgeStage {
-  /** Part of the key for digests. If it changes, no record counts as unchanged. */
+  /**
+   * Part of the key for digests. If it differs from that of an earlier load, no record counts as
+   * unchanged.
+   */
   readonly key: unknown;
   reset(): void;
   /**
-   * Judges the properties of a record: the cells whose role is in `shape`. Must be called at most
-   * once per record. Later steps see the cells as they will be stored. Returns the reason for
-   * refusing the record, or `null`.
+   * Judges the properties of a record: the cells whose roles are properties in `shape`. May change
+   * the cells, so that later steps see them as they will be stored. Does nothing if the record has
+   * already been judged. Returns the reason for refusing the record, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,
@@ -21,6 +24,6 @@ export interface RecordStage extends JudgeStage {
     eventName: (() => string) | null,
   ): Reason | null;
   count(cells: RecordCells): void;
-  /** Stores the counts in the transaction of the chunk. */
+  /** Stores the counts of the chunk, in the transaction of the chunk. */
   keep(db: Database, loadId: number): Promise<void>;
 }

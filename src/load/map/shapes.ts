@@ -2,7 +2,10 @@ import { role } from './cells.ts';
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/* Shapes of rows. For each role, a shape contains 1 if cells with that role are properties. */
+/**
+ * A shape specifies which cells of a record become properties of its row. It contains 1 for each of
+ * their roles.
+ */
 export const ofProfile = shape(
   removed,
   userOfCompany,
@@ -17,7 +20,7 @@ export const ofProfile = shape(
 /** Shape of a profile whose record states its kind. */
 export const ofStatedProfile = shape(removed, url, property);
 export const ofEvent = shape(removed, automatic, property);
-/** Shape of an event whose `url` is not a string. */
+/** Shape of an event whose `url` is not a string. The `url` then becomes a property. */
 export const ofEventWithUrl = shape(removed, automatic, property, url);
 
 function shape(...roles: readonly number[]): Uint8Array {
