@@ -64,8 +64,8 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
 }
 
 /**
- * Returns true if npm started this process. Only processes started by sluice itself have a channel
- * to their parent.
+ * Returns true if npm started this process. The environment variable alone is not sufficient,
+ * because processes started by sluice inherit it. Only these have an IPC channel to their parent.
  */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;

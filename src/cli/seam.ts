@@ -26,7 +26,7 @@ export interface DeclaredSection<S extends TSchema = TSchema> {
   open(of: Declaration): Promise<OpenSection<S>>;
 }
 
-/** A section, opened to read its member of one file. */
+/** A section that was opened for the file of one environment. */
 export interface OpenSection<S extends TSchema = TSchema> {
   /** Reader of the member. It reports every problem that can be found without a database. */
   readonly file: OperatorFile<S>;

@@ -1,6 +1,6 @@
 /*
- * The audit log has an entry for each act that is reported (`src/postgres/acts.ts`). An entry is
- * committed with its act, and is kept for AUDIT_DAYS. Entries do not contain values of records.
+ * The audit log has an entry for each act that is recorded through `src/postgres/acts.ts`. An entry
+ * is committed with its act, and is kept for AUDIT_DAYS. Entries do not contain values of records.
  */
 import type { Capability } from '../../capability.ts';
 import { openLog } from './log.ts';

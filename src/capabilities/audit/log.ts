@@ -102,7 +102,7 @@ class Refusals {
 
   /** Returns `null` if the network is counted together with others. */
   #countedNetwork(address: string): string | null {
-    // Behind a proxy, the address is a header, which may contain any text.
+    // Behind a proxy, the address comes from a header, which may contain any text.
     if (isIP(address) === 0) return null;
     const hour = Math.floor(Date.now() / 3_600_000);
     if (hour !== this.#hour) this.#networks.clear();

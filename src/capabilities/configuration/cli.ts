@@ -122,7 +122,9 @@ async function requireEnvironments(db: Database, files: readonly EnvironmentFile
 
 type IsConfirmed = (file: EnvironmentFile) => (removal: SectionChange) => boolean;
 
-/** Asks the user to confirm removals. Only the listed removals may then be made. */
+/**
+ * Shows the planned removals and asks the user to confirm them. No other removals may then be made.
+ */
 async function confirmRemovals(
   { flags, terminal }: Call,
   db: Database,

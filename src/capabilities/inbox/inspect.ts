@@ -35,7 +35,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await look(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A taken file stays in its folder until its load has ended, but is not waiting.
+    // A file that was taken in stays in its folder until its load has ended, but it is not waiting.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,

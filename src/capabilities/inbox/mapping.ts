@@ -49,7 +49,7 @@ function mappingFile(
     check(root) {
       checkLoad(table, root);
       const entity = root.at(['entity']);
-      // The folder already determines the entity.
+      // In a subfolder, a different `entity` is an error, because the folder determines the entity.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
       if (folder !== '' && isOther) entity.reportName(`is ${folder} in the folder ${folder}; leave it out`);
     },

@@ -91,7 +91,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Records a refusal, and notifies the subscribers that get failures of loads. */
+/** Records that a file was refused, and notifies the subscribers to failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,

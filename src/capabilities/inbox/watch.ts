@@ -124,8 +124,8 @@ export class InboxWatch {
   }
 
   /**
-   * Visits every environment that is not being visited. An error in one environment does not affect
-   * another.
+   * Starts a visit to each environment whose previous visit has ended. An error in one environment
+   * does not affect another.
    */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);

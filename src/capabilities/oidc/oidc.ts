@@ -1,7 +1,8 @@
 /*
  * Sign-in to the console by OpenID Connect. `provider.ts` sends requests to the provider, `http.ts`
- * has the routes to it and back, and `admit.ts` decides what each request may do. The definitions'
- * list `access` maps claims to scopes. Changes of this list apply to sessions immediately.
+ * has the routes that begin and complete a sign-in, and `admit.ts` decides what each request may
+ * do. The list `access` in the definitions maps claims to scopes. Changes to this list apply to
+ * sessions immediately.
  */
 import type { Capability } from '../../capability.ts';
 import { isOn, settingsProblem } from './settings.ts';

@@ -21,7 +21,10 @@ export const accessGrants = itemsTable<Grant>({
 const CHECK_MS = 60_000;
 /** Time without an answer from the provider after which a session may do nothing. */
 const TRUST_MS = 5 * 60_000;
-/** Time for which only one request of a session may ask the provider. */
+/**
+ * When a request of a session asks the provider, the session's other requests do not ask for this
+ * time.
+ */
 const TURN_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {

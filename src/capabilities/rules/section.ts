@@ -5,7 +5,9 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** The items of the section are the properties, and the other rules of each entity. */
+/**
+ * In a file, each property is an item of this section. The other rules of an entity are one item.
+ */
 export const rulesSection = defineSection({
   name: 'rules',
   open: async ({ config }) => ({

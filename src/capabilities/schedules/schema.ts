@@ -281,7 +281,7 @@ export const publishedSchedule = (jobOptions: JobOptions) =>
  */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** Runs exist for all due times up to `until`. */
+/** A schedule. Its due times up to `until` have been processed. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;

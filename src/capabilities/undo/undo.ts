@@ -63,7 +63,7 @@ export const undo: Capability = {
   commands: { jobs: async () => (await import('./cli.ts')).undoCommand },
 };
 
-/* For capabilities that undo loads. */
+/* The functions below are for capabilities that undo loads. */
 
 /** See `undoStopped`. */
 export async function undoStoppedLoad(context: StopContext, loadId: number): Promise<readonly DueTask[]> {

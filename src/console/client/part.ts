@@ -34,7 +34,7 @@ export interface Part {
 
 /** Another way to sign in. */
 interface SignInPart {
-  /** Name of the sign-in way in the service. */
+  /** Name by which the service identifies this way to sign in. */
   readonly holder: string;
   /** Shown above the form for signing in with a key. */
   readonly SignIn: AnyComponent;

@@ -46,7 +46,9 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/** A choice may change the columns, so it resets the choices made for columns. */
+/**
+ * Each of these options may change the columns, so a new value resets the choices made for columns.
+ */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });
