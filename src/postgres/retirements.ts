@@ -15,16 +15,20 @@ import {
 
 /** Number of expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
-/** Maximum time to wait for writers of events. New writers must wait during this time. */
+/**
+ * Maximum time to wait until no other transaction uses the events. New transactions that need the
+ * events are blocked meanwhile.
+ */
 const EVENTS_LOCK_MS = 200;
 
-// Events leave `sluice.events` a month at a time, in steps that can be resumed after a crash:
+// Retention removes events from `sluice.events` a month at a time, in steps that can be resumed
+// after a crash. The diagram shows how a whole partition or single rows become removed:
 //
 // (partition) ── retireMonth ──► retired ── archive ──► archived ── forgetIds, dropTable ─► removed
 // (rows)      ── moveEvents ───►    │                                        ▲
 //                                   └────────── nothing is archived ─────────┘
 //
-// Exports and lists read only `sluice.events`, so retired events are not in them.
+// Exports and lists do not contain retired events, because they read only `sluice.events`.
 
 export interface Retirement {
   readonly retirementId: number;
@@ -47,8 +51,9 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. The
- * wait for other users of the events is limited, because it blocks new users.
+ * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. A table
+ * can be detached only when no other transaction uses the events. The wait for this is limited,
+ * because it blocks new transactions.
  * @throws 55P03 if the limit is reached
  */
 export async function retireMonth(
@@ -61,8 +66,8 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // No more events can be added now. This check finds events that were added after the first
-      // check.
+      // From now on, no transaction can add events to this table. Therefore, the check also finds
+      // events that were added after the caller's check.
       const names = await readHeldNames(db, month, defaultDays);
       if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);
@@ -135,7 +140,10 @@ interface Key {
   readonly userId: string;
 }
 
-/** Claims a retirement for archiving. Later writes by earlier attempts are refused. */
+/**
+ * Begins a new attempt to archive the retirement. Writes of earlier attempts are refused from now
+ * on.
+ */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -165,8 +173,8 @@ export async function markArchived(
 }
 
 /**
- * Returns the start of the first month whose events are all still stored. `null` if retention has
- * not removed any events.
+ * Returns the time since which all events are stored: the end of the last month from which
+ * retention has removed events. `null` if there is no such month.
  */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
@@ -249,8 +257,8 @@ async function insertRetirement(
 }
 
 /**
- * Returns common table expressions that remove the events in `doomed` and the ids that callers gave
- * those events. The first expression is called `removed`.
+ * Returns common table expressions that delete the events in `doomed`, and also the ids that
+ * callers gave those events. The first expression is called `removed`.
  */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
@@ -284,16 +292,17 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 }
 
 /**
- * Changes up to `limit` events in all tables of events. Returns the sum of the results of `work`.
- * If an archive of a changed table is being written, the archive is discarded.
+ * Calls `work` for each table of events, until `limit` events have been changed. `work` returns the
+ * number of events that it changed. If a changed table is being archived, that archive becomes
+ * invalid.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // Locks tables in the same order as writers that move events. The list is read a second time,
-  // because more retirements may have begun in the meantime.
+  // The retirements are locked before the events, in the same order as by writers that move events.
+  // Their list is read again below, because further retirements may have begun in the meantime.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
@@ -305,7 +314,10 @@ export async function inEventTables(
   return changed;
 }
 
-/** Returns the tables in a state, and prevents their removal until the transaction ends. */
+/**
+ * Returns the tables in this state. Locks their retirements, so that none of the tables is removed
+ * before the transaction ends.
+ */
 export function lockTables(
   db: Database,
   state: Retirement['state'],

@@ -8,9 +8,8 @@ export type SessionSettings = Readonly<Record<string, string>>;
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * Settings by which the server notices that this process has ended. During work and lock waits, the
- * server checks the connection every two seconds, so a killed process cannot commit much later. If
- * the whole machine of this process fails, the server notices after 5 + 3 · 3 seconds.
+ * With these settings, the server notices after 5 + 3 · 3 seconds that the machine of this process
+ * has failed.
  */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
@@ -18,7 +17,11 @@ const keepAlive: SessionSettings = {
   tcp_keepalives_count: '3',
   tcp_user_timeout: '14000',
 };
-/** A server on Windows refuses this setting. */
+/**
+ * With this setting, the server checks every two seconds whether this process is still connected,
+ * even while a statement runs or waits for a lock. A killed process therefore cannot commit much
+ * later. A server on Windows refuses this setting.
+ */
 const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
@@ -57,7 +60,10 @@ async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** 22023: the server refuses the value. 42704: the server does not know the setting. */
+/**
+ * Returns true if the server refuses the value of a setting (22023) or does not know the setting
+ * (42704).
+ */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -74,7 +80,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Does not wait for the end of this connection, because it may also become silent.
+    // Does not wait until the connection is closed, because this connection may become silent, too.
     void client.end().catch(() => undefined);
   }
 }
@@ -125,8 +131,8 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 
 const connectionTimeoutMillis = 10_000;
 /**
- * Number of comparisons. Behind a busy pooler, two connections may by chance have different
- * sessions in a single comparison.
+ * Number of comparisons between the sessions of two connections. One comparison is not enough,
+ * because a busy pooler may happen to give them different sessions.
  */
 const rounds = 3;
 
@@ -137,10 +143,11 @@ export const pooling = {
 } as const;
 
 /**
- * Returns true if a pooler assigns sessions to clients for one transaction or one statement. With
- * such a pooler, `listen` does not work, settings also affect other clients, and we could end the
- * session of a working process instead of that of a lost worker. The sign of such a pooler is that
- * two open connections share or change sessions.
+ * Returns true if DATABASE_URL leads to a pooler that lends a session for only one transaction or
+ * statement. With such a pooler, LISTEN does not work, and settings also affect other clients. When
+ * we end the session of a lost worker, we could end that of a working process. The pooler is
+ * detected by two open connections that use the same session, or by a connection whose session
+ * changes.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -160,8 +167,8 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
 }
 
 /**
- * Connects and runs a statement, because a session pooler may accept a connection before it has a
- * session for it.
+ * Connects and runs a statement. Connecting alone proves nothing, because a pooler may accept a
+ * connection before it has a session for it.
  */
 async function connect(other: pg.Client): Promise<void> {
   try {
@@ -179,8 +186,8 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // While the transaction is open, the pooler cannot lend the session of `other` to another
-  // connection.
+  // This transaction keeps its session busy. If the pooler shares sessions, `client` now gets a
+  // different session.
   await other.query('begin');
   const busySession = await readPid(other);
   const isMoved = (await readPid(client)) !== session || busySession === session;
@@ -196,17 +203,23 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** The set of transactions visible to this snapshot. A later export continues after them. */
+  /**
+   * Identifies the transactions that the snapshot can see. A later export can continue after them.
+   */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** Maximum time between statements. Storing the last part of a file may take that long. */
+/**
+ * Maximum pause between two statements. An export runs no statement while the last part of a file
+ * is stored.
+ */
 const idleTimeout = '10min';
 
 /**
- * Runs `work` on a snapshot. When aborted, ends the whole session, because a server that is blocked
- * while sending does not notice a cancel request.
+ * Runs `work` in a transaction with a snapshot. If the signal is aborted, ends the whole session. A
+ * cancel request would not be enough, because the server does not notice it while nobody reads what
+ * it sends.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
@@ -223,7 +236,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // If the session could not be ended, it ends the next time it sends data.
+      // The session then ends when the server next tries to send data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -236,8 +249,8 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // Released with an error, so that the pool closes the connection and has a free one for ending
-    // the session.
+    // When a client is released with an error, the pool closes its connection and can open another
+    // one. `end` needs that connection.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -255,8 +268,8 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // While this lock is held, no event table can be retired and removed. LOCK takes no snapshot. The
-  // next statement does.
+  // While this lock is held, no table of events can be retired or removed. The snapshot is taken by
+  // the next statement and not by LOCK, so it is never older than the lock.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select

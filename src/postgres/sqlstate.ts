@@ -2,8 +2,9 @@ import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /**
- * SQLSTATE codes of PostgreSQL (documentation, appendix A). Class 25 is included because of 25P03:
- * the session was idle in a transaction for too long, for example because this process was paused.
+ * SQLSTATE classes and codes after which a retry may succeed (documentation of PostgreSQL, appendix
+ * A). Class 25 contains 25P03: the session was idle in a transaction for too long, for example
+ * because this process was paused.
  */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -44,10 +45,10 @@ export function isTransient(error: unknown): boolean {
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * Returns whether `statement_timeout` or `transaction_timeout` ended the work. Such work is retried
- * a limited number of times. `lock_timeout` does not count. A statement cancelled by a person has
- * the same code and differs only in the message. On a server whose messages are not in English, it
- * therefore counts as a timeout.
+ * Returns true if `statement_timeout` or `transaction_timeout` ended the work. Such work is retried
+ * a limited number of times. `lock_timeout` has a different code and is not included. A statement
+ * cancelled by a person has the same code as a timeout, and only its message differs. If the
+ * server's messages are not in English, the cancellation is mistaken for a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -78,7 +79,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * Returns true if the database refuses the data, which means that a record in the batch is invalid.
+ * Returns true if the database refuses the data. In that case, a record in the batch is invalid.
  */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
@@ -97,10 +98,7 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/**
- * Returns true if the statement does not take into account a capability that an environment has
- * begun to use.
- */
+/** Returns true if the statement was composed before an environment began to use a capability. */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -121,8 +119,8 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 /**
- * The rest of this file explains, for all commands, why connecting to PostgreSQL failed and what to
- * do.
+ * The functions below are used by all commands. They explain why connecting to PostgreSQL failed
+ * and what to do.
  */
 
 export interface ConnectionFault {

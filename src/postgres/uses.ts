@@ -3,13 +3,14 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Records which capabilities each environment uses, so that environments pay no cost for other
-// capabilities. A use is permanent. A process may have composed statements of single records before
-// it knew of a use. Therefore, the statements check the table of uses under a lock.
+// Records which capabilities each environment uses, so that a capability costs nothing in other
+// environments. A use is permanent. A process may have composed a statement for single records
+// before an environment began a use. Therefore, each statement reads the table of uses under a
+// lock, and fails if it does not know a use.
 
 /**
- * Records a use in the same transaction that writes the capability's data. Call `writersKnow` after
- * the commit.
+ * Records a use. Must be called in the transaction that writes the capability's data. After the
+ * commit, call `writersKnow`.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
@@ -38,8 +39,8 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits until all statements of single records that began before this call, and so may lack the
- * latest uses, have ended.
+ * Waits for all statements of single records that began before this call. They may not know the
+ * latest uses.
  * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
@@ -54,8 +55,8 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Returns transactions that may have read the table of uses, which they lock before reading. If
- * `among` is set, returns only those in `among`.
+ * Returns the transactions that may have read the table of uses. Each such transaction has a lock
+ * on the table. If `among` is set, returns only transactions in `among`.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`

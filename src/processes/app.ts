@@ -85,14 +85,17 @@ const capabilityRoutes = await Promise.all(
 );
 
 const headsCheckMs = 5_000;
-/** Longer than the idle timeout of common load balancers, so that these close connections first. */
+/**
+ * Load balancers usually have a shorter idle timeout. Therefore, they close idle connections before
+ * the server does.
+ */
 const keepAliveTimeoutMs = 75_000;
 /**
  * Maximum length of a path parameter. All ids are shorter, so a longer value cannot be a known id.
  */
 const maxParamLength = 4_096;
 
-/** The app listens only after `startHttpServer`. */
+/** Creates the app. It does not accept connections until `startHttpServer` makes it listen. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
@@ -134,7 +137,8 @@ export function createApp(system: System, state: ServerState = { closing: false 
     withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
     system,
   );
-  // A separate scope is loaded only after the plugins registered before it.
+  // The routes are in a scope of their own, because Fastify loads a scope after the plugins that
+  // were registered before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;
 }
@@ -158,7 +162,10 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Returns the routes by chapter, with the core's first in each chapter. */
+/**
+ * Returns the routes in the order of the chapters of the API document. In each chapter, the routes
+ * of the core are first.
+ */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

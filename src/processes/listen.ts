@@ -7,16 +7,17 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Number of connections accepted beyond the limit, so that monitoring is still served and other
- * clients learn why they are refused.
+ * Number of connections that the server accepts beyond its limit. It uses them to serve monitoring,
+ * and to explain to other clients why they are refused.
  */
 const reserve = 32;
 
 /**
- * Tracks connections. When a server stops, Node does not close connections that have never had a
- * request, and would wait for them.
- * If `most` connections are open, a new one replaces the one that has waited longest for a request.
- * If all have requests in progress, accepts a few more connections, but refuses their requests.
+ * Tracks the connections of a server. This is needed because a stopping server would wait for
+ * connections that have never had a request, which Node does not close.
+ * At most `most` connections are served. If one more is opened, it replaces the connection that has
+ * been idle longest. If none is idle, a few more connections are accepted (`reserve`), but their
+ * requests are refused.
  */
 class Connections {
   readonly #most: number;
@@ -31,12 +32,12 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All responses share one function. A closure for each would make up most of the cost per
-    // request.
+    // All responses share this function, because creating a closure for each response would be most
+    // of the cost that this class adds to a request.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
-    // Runs before the app's listener, which may respond immediately.
+    // Must run before the app's listener, because the app may respond immediately.
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       const pending = this.#open.get(socket);
       if (pending === undefined) return;
@@ -53,8 +54,8 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
-    // Many requests may wait on a connection, and each of them listens for the end of the
-    // connection (`onceClosed`).
+    // Node would warn about more than ten listeners. A connection can have more, because each of
+    // its waiting requests adds one (`onceClosed`).
     socket.setMaxListeners(0);
   }
 
@@ -91,7 +92,7 @@ class Connections {
   }
 
   /**
-   * Makes each current and later response the last one on its connection. The response announces
+   * From now on, closes each connection after its current or next response. The response announces
    * this, so that clients reconnect to another server.
    */
   leave(): void {
@@ -99,10 +100,7 @@ class Connections {
     for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
-  /**
-   * Closes connections without a request, both now and when they become idle. All other connections
-   * are closed after their response, which announces this.
-   */
+  /** Closes idle connections now, and all others after their response, which announces this. */
   closeIdle(): void {
     this.#isStopping = true;
     this.leave();
@@ -110,8 +108,8 @@ class Connections {
   }
 
   /**
-   * Closes a connection after its pending responses. Returns false if no response is pending or a
-   * request has not fully arrived.
+   * Announces in the pending responses of a connection that the connection will be closed after
+   * them. Returns false if there are none, or if a request has not fully arrived.
    */
   endWithAnswers(socket: Socket): boolean {
     const pending = [...(this.#open.get(socket) ?? [])];
@@ -199,7 +197,8 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const binding = app.server.address();
   if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
-  // Clients cannot connect to an address that means all interfaces, so `localhost` replaces it.
+  // Clients cannot connect to `0.0.0.0` or `::`, which mean all interfaces. The URL contains
+  // `localhost` instead.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

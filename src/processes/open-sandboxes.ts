@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { Sandboxes } from '../base/sandbox/sandboxes.ts';
 
 export function openSandboxes(log: Logger): Sandboxes {
-  // In the sources, the program is next to this file. In a build, it is next to the bundle.
+  // In the sources, the sandbox program is `sandbox.ts` in this folder. In a build, it is next to
+  // the bundle.
   return new Sandboxes(new URL(`./sandbox${extname(import.meta.url)}`, import.meta.url), log);
 }

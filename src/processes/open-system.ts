@@ -30,8 +30,8 @@ import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
 /**
- * Time after which an export fails. It is limited because the export's snapshot prevents the
- * clean-up of the whole database.
+ * An export that takes longer than this fails, because its snapshot prevents vacuum from removing
+ * old row versions in the whole database.
  */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
@@ -160,16 +160,19 @@ async function endPool(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Maximum number of small loads that a process merges at a time, each on one connection. Workers
- * merge all other loads.
+ * Maximum number of small loads that this process merges at the same time. Each of them uses one
+ * database connection. Workers merge all other loads.
  */
 const atATime = 2;
-/** Share of the shutdown time that small loads have to finish. Slower loads are released. */
+/**
+ * When the process stops, small loads have this share of the shutdown time to finish. Loads that
+ * need longer are released.
+ */
 const stopShare = 0.1;
 
 /**
- * Returns the same system, except that the process that accepts small loads merges them if it is
- * their turn. Closing the system stops them.
+ * Adds `ownTasks` to the system. With it, the process that accepts a small load also merges the
+ * load, if it is the turn of the load's environment. Closing the system stops these merges.
  */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);

@@ -18,8 +18,8 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Checks the address, unless another sluice process uses the same data, because opening the data
- * then gives a better message.
+ * Checks that the server can listen on the address. Skips the check if another sluice process uses
+ * the same data, because opening the data then fails with a better message.
  * @throws CommandFailed if the address cannot be used
  */
 export async function checkAddress(
@@ -58,7 +58,8 @@ function explainAddress({ host, port }: Address, error: unknown): string {
 }
 
 /**
- * The service starts even without Redis, because the ledger keeps due work until the queue is back.
+ * Warns if Redis is unavailable. The service can start without it, because the ledger keeps the due
+ * work until the queue is back.
  */
 export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);
@@ -106,7 +107,8 @@ export function awaitDatabase(
 }
 
 /**
- * Retries `work` while the database is unavailable, for as long as `awaitDatabase` would wait.
+ * Retries `work` while the database is unavailable, but not for longer than `awaitDatabase` would
+ * wait.
  * @throws the last error after that time, any other error immediately, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
@@ -153,7 +155,7 @@ async function connect(url: string): Promise<string> {
     // not trusted.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
-    // If a server or pooler refuses the connection, its error states the reason.
+    // If a server or pooler has responded with an error, the message of the error is the reason.
     const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     throw new CommandFailed(
       `The database at ${hostname}:${port || '5432'} does not answer${reason}. Is it running?`,

@@ -35,8 +35,8 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe may still be in progress. Once it has been written, the process exits even if
-  // handles are open.
+  // Output to a pipe is written asynchronously. The process exits when the output has been written,
+  // even if open handles would keep it alive.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
@@ -77,8 +77,8 @@ const definitionLists = () => Promise.all(capabilities.flatMap((each) => each.de
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
 /**
- * Commands in the order of the help. Each is loaded on demand, because loading all of them takes
- * half a second of processor time.
+ * Commands in the order in which the help lists them. Each command is loaded only if it is needed,
+ * because loading all of them takes half a second of processor time.
  */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
@@ -112,8 +112,8 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 ];
 
 /**
- * Creates the `sluice` command with the subcommands that occur in `words`. If none occur, as for
- * help or a typing error, adds all subcommands.
+ * Creates the `sluice` command. Adds only the subcommands that occur in `words`. If none occur, for
+ * example because of a typing error, adds all of them.
  */
 export async function createProgram(
   caller: Pick<Cli, 'processEnv' | 'fromDotEnv' | 'terminal' | 'entry'>,

@@ -69,8 +69,8 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // Also served under overload, because that is when the operator needs the console. The files
-    // are in memory and the same for everybody.
+    // The server sends these files even under overload, because that is when the operator needs the
+    // console. The files are in memory and the same for everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {
@@ -95,7 +95,10 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 
 const alwaysServed = { alwaysServed: true } as const;
 
-/** Checks nothing, because an unavailable database is not a reason to restart this process. */
+/**
+ * Does not check anything else. If the database is unavailable, restarting this process would not
+ * help.
+ */
 const showLiveness = route({
   at: 'GET /health/live',
   operationId: 'showLiveness',
@@ -179,7 +182,8 @@ const showMetrics = route({
     content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
-  // This route uses a different authentication scheme from all other routes.
+  // This route checks METRICS_TOKEN instead of an API key, so its 401 response differs from that of
+  // other routes.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
   handle: async ({ system: { metrics }, prepared: mayRead, request, reply }) => {

@@ -1,6 +1,6 @@
 /**
- * The HTTP server of `sluice start` and `sluice serve`, with its system and first API key, and the
- * remaining parts of `sluice start`.
+ * Opens the HTTP server of `sluice start` and `sluice serve`, including its system and the first
+ * API key. For `sluice start`, also opens the database and the workers.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -47,7 +47,10 @@ export interface HttpService {
   readonly closeSystem: Phase;
 }
 
-/** The database must already be migrated. The server itself merges small loads. */
+/**
+ * Opens the system of an HTTP server. The database must already be migrated. This system also
+ * merges small loads.
+ */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
@@ -66,7 +69,8 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Requests in progress are cut after 30 % of the shutdown time.
+    // Requests in progress have 30 % of the shutdown time. After that, their connections are
+    // closed.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {
@@ -99,8 +103,8 @@ async function writeKey(path: string, key: string): Promise<void> {
 }
 
 /**
- * Shows the key on a terminal. Other output may be stored where more people can read it, so the key
- * is then written to a file in DATA_DIR instead.
+ * If standard output is a terminal, prints the key. Other output may be stored where more people
+ * can read it, so the key is written to a file in DATA_DIR instead.
  */
 export async function handOverKey(
   terminal: Terminal,
@@ -159,7 +163,7 @@ export interface ServiceOptions {
   readonly entry: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Called once with the first API key, when that key is created. */
+  /** Called with the first API key when the service creates that key. Otherwise, not called. */
   readonly onKey: (key: string) => Promise<void> | void;
 }
 
@@ -172,7 +176,10 @@ export interface Service {
    * stopped by force.
    */
   stop(): Promise<boolean>;
-  /** Ends the workers immediately, on a second Ctrl-C. The database ends when this process does. */
+  /**
+   * Ends the workers immediately, after a second Ctrl-C. The database server ends by itself when
+   * this process ends.
+   */
   kill(): void;
 }
 
@@ -251,8 +258,8 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // The database stops even if this phase runs late, because the server has already received its
-    // signal.
+    // The server gets its signal at the beginning of this phase. It therefore stops even if the
+    // phase does not have enough time.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

@@ -1,4 +1,5 @@
-// The only file of src/ that imports from jobs/, because it turns a process into a worker.
+// Turns a process into a worker. The handlers of tasks are in the folder jobs/, which is next to
+// src/.
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../base/errors.ts';
@@ -21,14 +22,14 @@ import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * Time without progress of its event loop after which a worker is ended. It is longer than a lease,
- * so that other workers then own the worker's tasks.
+ * A worker whose event loop makes no progress for this number of milliseconds is ended. This is
+ * longer than a lease, so by then other workers can own its tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * The command's process ends itself if the event loop makes no progress for `silentMs`. Fault tests
- * use another value.
+ * Creates the command `work`. Its process ends itself if the event loop makes no progress for
+ * `silentMs`. Fault tests use another value.
  */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
@@ -60,8 +61,8 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  // In a terminal, Ctrl-C reaches all processes of the group. A worker with a parent ignores it,
-  // because the parent stops its workers.
+  // In a terminal, Ctrl-C sends SIGINT to all processes of the group. A worker that was started by
+  // another sluice process ignores the signal, because that process stops its workers.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
   const waiting = { signal: stop.signal, log };
@@ -71,7 +72,7 @@ async function runWorker(
   const sandboxes = openSandboxes(log);
   const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
-  // If the worker has a parent, the parent gives the warnings.
+  // A worker that was started by another process leaves these warnings to that process.
   if (!isForked()) {
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
@@ -98,8 +99,8 @@ async function runWorker(
 }
 
 /**
- * Runs one task, such as `chunk:17`, in a separate process, so that its crash harms no other work.
- * Releases the task if the process must stop.
+ * Runs a single task, such as `chunk:17`, and releases it if the process must stop. Other tasks are
+ * in other processes, so a crash of this task does not affect them.
  */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();

@@ -25,11 +25,11 @@ export interface QueueTarget {
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Detects connections to PostgreSQL that no longer respond. Default: none. */
+  /** Detects connections to PostgreSQL that no longer respond. Default: they are not detected. */
   readonly monitor?: ConnectionMonitor;
 }
 
-/** BullMQ's default, which it uses with a pool. */
+/** Schema that BullMQ uses by default if it is given a connection pool. */
 const schema = 'bullmq';
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 60_000;
@@ -66,26 +66,28 @@ export async function migrateQueue(client: pg.ClientBase): Promise<void> {
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // One pool for all BullMQ objects of the process. Each worker keeps one connection for LISTEN.
+  // All BullMQ objects of the process share this pool. Each worker permanently uses one of its
+  // connections for LISTEN.
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 6,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than an idle worker's poll interval, so that connections stay open. Each new
-    // connection compiles BullMQ's functions again.
+    // Longer than the poll interval of an idle worker, so that the pool keeps its connections open.
+    // A new connection is expensive, because it compiles BullMQ's functions again.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: schema }, monitor),
   });
-  // If a connection is lost during a query, the query fails. The connection also emits an error,
-  // which would end the process if there were no listener.
+  // If a connection is lost during a query, the query fails, and the connection also emits an
+  // error. Without this listener, that error would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   monitor?.watchPool(pool);
   const createBackend = reconnectingBackend(monitor);
   const connection = pool as never;
   return {
     kind: 'postgres',
-    // BullMQ's default types are those for Redis. Only this code uses another backend.
+    // BullMQ's default types are those of its Redis backend, so the PostgreSQL backend needs these
+    // casts.
     createQueue: (name, options) =>
       new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
@@ -115,8 +117,8 @@ function onRedis(server: RedisServer): QueueBackend {
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, ...placement(name), connection: open() as never }),
     async ping() {
-      // Uses a connection without an offline queue, so commands fail immediately if that connection
-      // is lost.
+      // This connection has no offline queue. If it is lost, commands fail immediately instead of
+      // waiting.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
       await pingRedis(pinger, pingTimeoutMs);
     },
@@ -130,9 +132,9 @@ function onRedis(server: RedisServer): QueueBackend {
 const pauseMs = 1_000;
 
 /**
- * Adapts BullMQ 6.7 on PostgreSQL so that it survives the loss of the database. Otherwise, a
- * connection whose first attempt failed would never connect again, and a worker would retry at
- * once, in microtasks that block the process.
+ * Replaces two classes of BullMQ 6.7, which does not survive the loss of a PostgreSQL database. A
+ * connection whose first attempt failed would never connect again. A worker would retry at once, in
+ * microtasks that block the process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
@@ -155,14 +157,16 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
-    // Otherwise, every BullMQ object of the process would report each idle connection that is lost.
-    // The pool replaces such connections, and a query that fails reports the loss.
+    // The loss of an idle connection is ignored. The pool replaces such a connection, and a query
+    // that fails reports the loss. BullMQ's own listeners would report each loss once per BullMQ
+    // object of the process.
     this.pool.removeAllListeners('error');
     this.pool.on('error', () => undefined);
   }
 
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
-    // BullMQ may ask again after `close`, and would never return that connection to the pool.
+    // BullMQ may ask for a connection after `close`. It would never return that connection to the
+    // pool.
     if (this.isClosing) throw new Error('the queue is closing');
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
@@ -191,9 +195,7 @@ class ForgivingConnection extends PostgresConnection {
   }
 }
 
-/**
- * Delays failures before reporting them to the worker, because the worker itself does not pause.
- */
+/** Waits before it reports a failure to the worker, because the worker retries without a pause. */
 class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {

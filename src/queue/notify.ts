@@ -1,6 +1,6 @@
 /*
- * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only notifies workers. The due work is in
- * the table of tasks, so the loss of the queue delays work only by seconds.
+ * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only notifies workers that work is due.
+ * The work itself is in the table of tasks. If the queue is lost, work is delayed by seconds.
  */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
@@ -17,12 +17,17 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** Time after which a call to the queue is abandoned. The reconciler repeats the notice. */
+/**
+ * Maximum time for a call to the queue. If a notice is not delivered in time, the reconciler
+ * repeats it.
+ */
 const callTimeoutMs = 5_000;
-/** Time for which no further calls are made while a call hangs. */
+/**
+ * After a call has timed out, no call is made for this time, unless the first call ends after all.
+ */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
-/** Interval during which repeated notices of the same task have no effect. */
+/** A second notice of the same task within this time has no effect. */
 const notifyAgainMs = 5_000;
 
 export interface QueueNotifier extends TaskQueue {
@@ -34,9 +39,9 @@ export interface QueueNotifier extends TaskQueue {
 }
 
 /**
- * The id of a job contains the task and its attempt, so two notices of the same attempt add only
- * one job. Jobs are removed when they end. The order of jobs does not matter, because a worker runs
- * the next task in the ledger (`findNextTasks`).
+ * Adds a job to the queue for each due task. The id of a job contains the task and its attempt, so
+ * two notices of the same attempt add only one job. A job is removed when it ends. The order of
+ * jobs does not matter, because a worker runs the next task in the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const names = [queueName, exportQueueName];
@@ -92,19 +97,20 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // The job of a dead worker keeps its id until the queue removes the job, so a repeated notice
-  // needs another id.
+  // If the worker of a job has died, the job remains in the queue for a while. A repeated notice
+  // with the same id would have no effect, so it gets another id.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // The payload contains only ids and a version, because a later release may read the job.
   const data = { v: 1, taskId, attempt };
-  // A job for a task that bypasses the queue only wakes a worker, so it may overtake other jobs.
+  // Tasks of capabilities do not wait in the queue. Their jobs only wake a worker, so they are
+  // added at the front.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
 /**
- * Limits the duration and number of calls to a queue that does not respond. Otherwise, clients
- * would send all waiting calls at once when the queue is back.
+ * Limits the duration and number of calls to a queue that does not respond. Without the limit,
+ * clients would collect calls and send all of them at once when the queue is back.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -127,13 +133,13 @@ const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
 export interface Consumer {
-  /** Stops accepting jobs and waits for the running ones. */
+  /** Stops taking jobs from the queue, and waits until the running jobs have ended. */
   close(): Promise<void>;
 }
 
 /**
- * Runs the jobs of a queue, each with the handler that has the job's name. Jobs are locked only
- * briefly. A lost job is replaced, because the ledger decides whether work is due.
+ * Runs the jobs of a queue. The name of a job determines its handler. A lost job does no harm,
+ * because the ledger decides whether work is due, and its notice is repeated.
  */
 export function consume(
   backend: QueueBackend,
@@ -150,8 +156,8 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      // Stalled jobs are removed and not retried, because the ledger detects lost work earlier and
-      // repeats its notice.
+      // If a worker dies, BullMQ returns its job to the queue. The high limit prevents BullMQ from
+      // failing a job that has been returned several times.
       stalledInterval: 30_000,
       // Maximum seconds to wait for a notice. A lost notice is repeated by the reconciler.
       drainDelay: 10,

@@ -93,8 +93,9 @@ function NotFound(): VNode {
 }
 
 /**
- * Shown instead of a screen that failed or whose code could not be loaded. After an outage, reloads
- * the page. Otherwise, the server may have a newer version.
+ * Shown instead of a screen that failed, or whose code could not be loaded. If an outage prevented
+ * the loading, reloads the page when the outage is over. If there was no outage, the server
+ * probably has a newer version, and the user can reload the page.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

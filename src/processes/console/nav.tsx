@@ -130,7 +130,7 @@ function Foot(): VNode {
 
 const healthMs = 60_000;
 
-/** Shows the state of the service as a dot, with the worst finding of its checks. */
+/** Shows a dot for the state of the service, and the worst finding of its checks. */
 function Health(): VNode | null {
   const { data } = useApi<Overview>('/v1/overview', healthMs);
   if (data === undefined) return null;
@@ -163,7 +163,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Handles keys pressed outside fields, and shows the list of keyboard shortcuts. */
+/** Handles keyboard shortcuts, which work outside fields, and shows the list of them. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
@@ -217,9 +217,9 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * Moves the focus from row to row. From a button in a row, j and k move it to that row. From
- * elsewhere, they move it to the selected row or, if there is none, to the first row. Returns false
- * if the focus does not move.
+ * Moves the focus from row to row. If the focus is on a button in a row, j and k move it to that
+ * row. If the focus is outside the rows, they move it to the selected row or, if there is none, to
+ * the first row. Returns false if the focus does not move.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];
@@ -237,7 +237,7 @@ function moveFocus(key: string, from: EventTarget | null): boolean {
   return row != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }
 
-/** Returns false if no element matches. */
+/** Moves the focus to the first element that matches. Returns false if there is none. */
 function focusOn(selector: string): boolean {
   const first = document.querySelector<HTMLElement>(selector);
   first?.focus();
