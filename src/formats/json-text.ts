@@ -174,8 +174,8 @@ export function numberInRange(number: string): boolean {
 
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  // The engine's message is truncated, because it may quote much of the input. The raw record is
-  // shown next to the message anyway.
+  // The message of the JavaScript engine is truncated, because it may quote much of the input. The
+  // raw record is shown next to it anyway.
   return `The text is not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
@@ -245,8 +245,8 @@ export function isEmptyObject(value: unknown): boolean {
 const leastPropertyBytes = 6;
 
 /**
- * Call it before walking the properties. An object with few bytes cannot have too many, so its
- * properties are not counted.
+ * Call this before a loop over the properties. If the source has too few bytes for that many
+ * properties, they are not even counted.
  */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;

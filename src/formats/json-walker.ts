@@ -13,7 +13,9 @@ import {
 /** A JSON body with deeper nesting is refused, which limits the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/** Receives calls for values inside fewer than `watchedDepth` containers. */
+/**
+ * Receives calls from the walker for values that are inside fewer than `watchedDepth` containers.
+ */
 export interface JsonListener {
   /** `first` is the first byte of the value. `depth` is the number of enclosing containers. */
   valueStarts(first: number, depth: number): void;
@@ -58,7 +60,7 @@ export class JsonWalker {
    */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Token that may follow a complete document. */
+  /** Which token may follow a complete document: none, or the first token of the next document. */
   readonly #afterwards: 'nothing' | 'next';
   /**
    * Number of enclosing containers, and the closing byte of the innermost one. `#closers` contains
@@ -263,17 +265,17 @@ const CR = 13;
 const SHORT_BYTES = 48;
 
 /**
- * Spare bytes for line feeds. At the edges of a buffer, a line feed may be added without replacing
- * a comma, bracket or blank.
+ * Additional bytes of the output buffer. Usually a line feed replaces a comma, bracket or blank,
+ * but at the edges of a buffer it may need a byte of its own.
  */
 const SPARE_BYTES = 4;
 
 /**
- * Copies parts of streamed buffers, one line per value. Parts before and after an omission are
- * joined.
+ * Copies parts of streamed buffers, one line per value. If a byte inside a value is left out, the
+ * parts before and after it are joined.
  */
 class LineCopy {
-  /** Position in the current buffer that `start` and `end` use. */
+  /** Position in the current buffer at which `start` begins to copy and `end` stops. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
@@ -284,8 +286,8 @@ class LineCopy {
   readonly #dense: boolean;
 
   /**
-   * If `dense`, values may be adjacent. A value may be only one byte long, and each value gets a
-   * line feed.
+   * Set `dense` if values may follow one another without a separator. Each line feed then needs an
+   * additional byte, even after a value of one byte.
    */
   constructor(dense: boolean) {
     this.#dense = dense;
@@ -343,7 +345,10 @@ class LineCopy {
     this.#from = position + 1;
   }
 
-  /** Ends the line at the latest LF that was copied as a CR. Nothing has been copied after it. */
+  /**
+   * Replaces the last copied CR with an LF, which ends the line. Nothing has been copied after that
+   * CR.
+   */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;
@@ -352,7 +357,7 @@ class LineCopy {
 
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
-    // A Buffer silently ignores writes after its end.
+    // `#flush` may have written past the end of the buffer, which Node does without an error.
     if (this.#length > this.#out.length)
       throw new Fault('more lines came of a buffer than there is room for');
     return this.#out.subarray(0, this.#length);

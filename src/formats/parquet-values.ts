@@ -92,8 +92,9 @@ function storedElement(node: SchemaTree): SchemaElement {
 }
 
 /**
- * Returns whether a list item is inside the repeated node (`inner`) or, in older files, is the node
- * itself (`whole`). `null` if the node is not a list.
+ * Returns how a list contains its items. `inner`: each item is a child of the repeated node.
+ * `whole`: each item is the repeated node itself, as in older files. `null`: the node is not a
+ * list.
  */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
@@ -270,8 +271,8 @@ function uuidJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Half a surrogate pair, which replaces bytes that are not a character. `JSON.stringify` never
- * writes half a pair.
+ * Half a surrogate pair. Marks bytes that are not a character: `JSON.stringify` never writes half a
+ * pair as a raw character.
  */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
@@ -282,8 +283,8 @@ function textJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Writes bytes without a declared type as text if possible, because older programs do not declare
- * text, and otherwise as Base64.
+ * Writes bytes without a declared type. Older programs do not declare text, so valid UTF-8 is
+ * written as text. All other bytes are written as Base64.
  */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));

@@ -19,7 +19,10 @@ import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from 
 /** Maximum size of the footer, and of a row group (both packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
-/** Maximum number of values (and approximately of bytes) of a row group to unpack at a time. */
+/**
+ * Maximum number of values of a row group to unpack at a time, and approximate maximum number of
+ * their bytes.
+ */
 const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
@@ -137,8 +140,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. With the type INT32, hyparquet would cut off
-  // the highest bit.
+  // DuckDB writes unsigned differences with 33 bits. With the type INT32, hyparquet would lose the
+  // highest bit.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );

@@ -17,8 +17,9 @@ export interface RecordScanner {
    * If `final`, buf[end - 1] is the last byte of the file or chunk, and the result is never -1.
    * If the result is -1 and `problem` is `record_too_large`, continue with `skip`. Bytes before
    * `keepFrom` are then no longer needed.
-   * Positions are remembered while `start` advances in the same `buf` to the same `end`, so the
-   * bytes must not change.
+   *
+   * As long as `buf` and `end` are the same as in the previous call, the scanner reuses positions
+   * that it has already found. Therefore, the caller must not change the bytes.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
@@ -27,10 +28,10 @@ export interface RecordScanner {
    */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After an `open` record, searches for a quote that closes the open cell. Returns the position
-   * after the quote, -1 if more bytes are needed (continue from `keepFrom`), or -2 if no quote
-   * closes the cell. A record that is closed this way is too large and continues after the quote,
-   * so call `skip` from there. `lowest` is the start of a record and is not after `start`.
+   * After a record with `open`, searches for a quote that closes the open cell. Returns the
+   * position after the quote, -1 if more bytes are needed (continue from `keepFrom`), or -2 if no
+   * quote closes the cell. If there is a quote, the record continues after it and is too large.
+   * Call `skip` from there. `lowest` is the start of a record at or before `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
@@ -80,7 +81,7 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** If the result is -1, `contentEnd` is the earliest possible end of the record. */
+  /** If `skip` returns -1, `contentEnd` is the earliest position at which the record may end. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
     const hasEnd = at >= 0 && at < end;

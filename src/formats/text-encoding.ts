@@ -30,17 +30,17 @@ function markedEncoding(head: Buffer): string | null {
 }
 
 /**
- * Minimum share of ASCII characters (ids, delimiters, line ends) in UTF-16: 1 in 8, or 1 in 2 if
- * the text has few characters.
+ * In UTF-16, at least 1 in 8 characters must be ASCII, such as ids, delimiters and line ends. If
+ * the text has fewer than FEW_UNITS characters, 1 in 2 must be.
  */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** Maximum share of characters whose other byte is also 0, such as Ā (U+0100): 1 in 8. */
+/** At most 1 in 8 of the NULs may be in the other half of the pairs, as in Ā (U+0100). */
 const STRAY_SHARE = 8;
 /**
- * Minimum share of letters if the bytes are also valid UTF-8, so that UTF-8 with NULs is not
- * mistaken for UTF-16.
+ * If the bytes are also valid UTF-8, at least this share of the pairs must look like letters.
+ * Otherwise, UTF-8 with NULs would be mistaken for UTF-16.
  */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
@@ -65,7 +65,10 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** Counts NULs and low values. The high bytes of letters from Latin to Arabic are low. */
+/**
+ * Counts NULs and other low values in one half of the pairs. In UTF-16, the high byte of letters
+ * from Latin to Arabic is low.
+ */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -115,12 +118,13 @@ export class TextReader {
 /** Number of bytes decoded at a time, so that memory does not depend on the size of buffers. */
 const PIECE_BYTES = 64 * 1024;
 /**
- * Number of bytes that are kept for the next piece. No character or character-set switch is longer.
+ * Number of bytes that are kept and decoded with the next ones. No character or switch of the
+ * character set is longer.
  */
 const HELD_BYTES = 16;
 /**
- * Control and private-use characters. When decoded from a code page, they represent undefined
- * bytes. In UTF-16, they are allowed.
+ * Control and private-use characters. A decoder of a code page returns them for undefined bytes. In
+ * UTF-16, these characters are allowed.
  */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
@@ -248,24 +252,23 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that do not occur in Western text, and indicate a code page other than windows-1252. For
- * example, the byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in
- * windows-1254. Neighbouring characters distinguish words of Western languages from other words.
- * The patterns match too much rather than too little, because after a refusal the caller only has
- * to set an option.
+ * Patterns that do not occur in Western text. They indicate a code page other than windows-1252.
+ * For example, the byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in
+ * windows-1254. Most patterns test which letters are next to each other. The patterns match too
+ * much rather than too little: if sluice refuses the file, the caller only has to set an option.
  */
 const foreign: readonly RegExp[] = [
   // Control characters, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Letters that are rare or Icelandic, because other code pages have Slavic, Turkish or Baltic
-  // letters in their place. Also symbols that ISO-8859-15 lacks.
+  // Letters that Western languages rarely use. In other code pages, their bytes are Slavic, Turkish
+  // or Baltic letters. Also Icelandic letters, and symbols that ISO-8859-15 does not have.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
-  // Words that are probably in another script.
+  // Sequences of accented letters, which are probably words in another script.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Symbols inside or beside words, where Western text has none. Also apostrophes, except after an
-  // article or before an ending.
+  // Symbols in or next to words, where Western text has none. Also apostrophes, unless an article
+  // precedes them or an English ending follows.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];

@@ -14,8 +14,8 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 const LONGEST = 4;
 
 /**
- * Returns the length of the longest valid prefix. Halving the range keeps the time proportional to
- * the length.
+ * Returns the length of the longest valid prefix. Takes time proportional to the length of `bytes`,
+ * because each step checks half of the remaining range.
  */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
@@ -54,7 +54,8 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // Copies the remaining bytes, because the buffer belongs to the caller and may be large.
+    // Copies the remaining bytes, because the buffer belongs to the caller. A copy also lets the
+    // buffer be freed.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }

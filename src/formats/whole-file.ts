@@ -21,8 +21,9 @@ export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BY
 }
 
 /**
- * Remembers a failed read, so that it can be distinguished from a fault in the file even if a
- * library hides the difference.
+ * Wraps `file.read` and remembers its last error. Call `rethrowFailure` after an error of a
+ * library, because the library may hide that reading failed. The file would then seem to be
+ * damaged.
  */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;

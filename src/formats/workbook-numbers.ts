@@ -1,7 +1,7 @@
 /*
- * Writes the numbers of a workbook as text. A cell contains only a number, and its style decides
- * whether that is a date, in days since the end of 1899 (or 1904). Dates and times have no time
- * zone. Parts that the format hides (the time of a date, the date of a time) are also written.
+ * Writes the numbers of a workbook as text. A date is stored as a number of days since the end of
+ * 1899 (or 1904). Only the style of the cell shows that the number is a date. Dates and times have
+ * no time zone. If the format shows only the date or only the time, both are written anyway.
  */
 
 /** Meaning of a number according to its number format. `digits` is the minimum number of digits. */
@@ -28,7 +28,10 @@ export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): Nu
   return code === undefined ? builtinKind(id) : kindOfCode(code);
 }
 
-/** Quoted strings, escaped characters, fills and gaps, none of which affect the kind. */
+/**
+ * Parts of a format that do not affect its kind: quoted strings, escaped characters, fills and
+ * gaps.
+ */
 const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
@@ -65,11 +68,12 @@ export function numberText(text: string): string | null {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /**
- * Unix times of day 0. Excel treats 1900 as a leap year, so days before March 1900 are off by one.
+ * Day 0 of the workbook's calendar, as Unix time. Excel treats 1900 as a leap year, so dates before
+ * March 1900 are one day off.
  */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
-/** 29 February 1900, which does not exist. */
+/** Number of 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 

@@ -17,10 +17,10 @@ const MAX_WORKBOOK_STYLES = 100_000;
 const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
- * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
- * needed. An empty row becomes an empty line, so line numbers equal row numbers.
- * docs/decisions/formats.md describes each kind of cell. The shared strings, whose size is limited,
- * are kept in memory. Rows are not.
+ * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time. The CSV is UTF-8 with commas, LF,
+ * and quotes where needed. An empty row becomes an empty line, so line numbers equal row numbers.
+ * The shared strings are kept in memory, so their size is limited. Rows are not kept.
+ * docs/decisions/formats.md describes each kind of cell.
  */
 
 /** Archive of a workbook, and the guard that limits its unpacked bytes. */
@@ -174,8 +174,8 @@ function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * Returns the value of the attribute `r:id`, which may have another prefix. In strict workbooks,
- * the namespace of the prefix is different but ends in the same word.
+ * Returns the value of the attribute `r:id`. The prefix may have another name, so its namespace is
+ * checked. In strict workbooks, that namespace is different but also ends in `relationships`.
  */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(
@@ -207,7 +207,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns an empty array for a chart or a dialog. */
+/** Returns the sheet as the only item. Returns no item for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,

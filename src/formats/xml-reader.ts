@@ -18,8 +18,8 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 export type NamespaceOf = (prefix: string) => string;
 
 /**
- * Receives elements in the namespace of the root, with their local names, and all text except
- * pronunciations.
+ * Receives the elements in the namespace of the root, by their local names. Also receives all text,
+ * except for the pronunciation of East Asian text.
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
@@ -29,7 +29,10 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Number of characters per call of the parser, which limits the number of events per call. */
+/**
+ * Number of characters passed to the parser at a time. It limits how many elements the parser
+ * reports before the reader can stop.
+ */
 const SLICE_CHARS = 4 * 1024;
 
 /**
@@ -104,7 +107,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the namespace of a prefix, or the prefix itself if it is not bound. */
+  /** Returns the namespace of a prefix. Returns the prefix itself if it has no namespace. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -126,7 +129,8 @@ class XmlReader {
 }
 
 /**
- * A prefix that is bound to a namespace at this depth. The default namespace has an empty prefix.
+ * The namespace of a prefix, declared by the element at this depth. The default namespace has an
+ * empty prefix.
  */
 interface Binding {
   readonly depth: number;

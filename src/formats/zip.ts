@@ -148,7 +148,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** Formats names as text for use in a sentence. Mentions at most MAX_NAMED_PARTS of them. */
+/** Joins names for use in a sentence. Mentions at most MAX_NAMED_PARTS of them. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;

@@ -22,14 +22,15 @@ export interface CommitWindowOptions<T> {
    */
   readonly inFlight: number;
   /**
-   * Number of waiting records at which another statement starts while one is running. Default: 1.
+   * If a statement is running, another one starts only when this number of records are waiting.
+   * Default: 1.
    */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
   /** Maximum time until the caller gets a result, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Called for every window, with the change in the number of waiting records. */
+  /** Called when the number of waiting records has changed, with the difference. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -48,9 +49,9 @@ interface Waiting<T> {
 
 /**
  * Combines records that arrive together into one statement and one commit. If no statement is
- * running, a record waits only for other records in the same turn of the event loop. Otherwise, it
- * waits until a statement ends. A single caller gets the latency of one insert, and many concurrent
- * records share the cost.
+ * running, a record waits only for records that arrive in the same turn of the event loop.
+ * Otherwise, it waits until a running statement ends. A single record therefore takes as long as
+ * one insert, and many concurrent records share the cost of a commit.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -134,7 +135,7 @@ export class CommitWindow<T extends Sized> {
   }
 
   /**
-   * Rejects callers that have waited too long for the database. Their statement still counts as
+   * Rejects records that have waited too long for the database. Their statement still counts as
    * running, because it may still commit.
    */
   #giveUp(): void {
@@ -165,7 +166,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Never rejects, because each record of the window gets its own result. */
+  /** Never rejects: resolves or rejects each record of the window instead. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -187,14 +188,20 @@ export class CommitWindow<T extends Sized> {
     if (others.length > 0) await this.#commit(others);
   }
 
-  /** PostgreSQL has refused a record that passed our checks, and only that record may fail. */
+  /**
+   * PostgreSQL has refused a record that passed our checks. Commits the two halves separately, so
+   * that in the end only that record fails.
+   */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
     await this.#commit(window.slice(0, middle));
     await this.#commit(window.slice(middle));
   }
 
-  /** A deadlock rolls back the whole window, so a retry stores no record twice. */
+  /**
+   * After a deadlock, PostgreSQL has rolled back the whole window, so a retry does not store any
+   * record twice.
+   */
   #write(records: readonly T[]): Promise<void> {
     return retry(afterDeadlock, () => this.#options.write(records));
   }

@@ -7,8 +7,8 @@ export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
   /**
-   * True if the caller gave the event an id. For each user, an event with that id is then stored
-   * only once.
+   * True if the caller gave the event its id. An event of the same user with the same id is then
+   * not stored again.
    */
   readonly once: boolean;
   readonly eventName: string;
@@ -143,8 +143,8 @@ export async function readUserEvents(
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // The empty id sorts first. With the empty id, the comparison excludes all events at the instant
-  // `to`.
+  // Without a previous page, begins at the instant `to`. Events at that instant itself are
+  // excluded, because no id sorts before the empty id.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
@@ -154,7 +154,10 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** Also true for a user who has events but no profile, because events may arrive first. */
+/**
+ * Returns true if the user has a profile or events. The first event of a user may arrive before the
+ * profile.
+ */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

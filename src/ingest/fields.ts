@@ -41,7 +41,8 @@ export class Fields {
   /** Number of properties that were dropped because their name is empty. */
   dropped = 0;
   /**
-   * Members of the record. The caller removes fields that the reader of the record must not see.
+   * Members of the record. Before the rest of the record is read, the caller may remove members
+   * that it has read itself.
    */
   object: JsonObject;
   readonly bytes: number;

@@ -8,13 +8,16 @@ import { Judge } from './judge.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-/** Passes records to the judge, and composes one statement for each set of capabilities in use. */
+/**
+ * Prepares and writes records for environments that use capabilities. Such a capability can add
+ * checks to the SQL statement and can have a judge for the records.
+ */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
   /**
-   * Uses by environment. An environment is absent if it has no uses or its uses have not been read
-   * yet.
+   * Names of the capabilities in use, by environment. An environment is missing if it uses none, or
+   * if this process has not read its uses yet.
    */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
@@ -29,8 +32,8 @@ export class Guards {
   }
 
   /**
-   * Writes all records or none. If the database refuses the statement, determines which users are
-   * refused.
+   * Writes all records or none. If a check of a capability refuses the statement, finds out which
+   * records violate it.
    * @throws RecordsRefused
    */
   async write<T extends AnyRecord>(

@@ -18,10 +18,11 @@ import type { IngestEntity } from './records.ts';
 import type { CallSeam } from './seam.ts';
 import { refuseIfNothing, sayDropped, takeItems } from './take-batch.ts';
 
-// Single records are read by hand-written code (`src/ingest/read-record.ts`), and their schemas are
-// only documentation. For an event of 190 bytes on Node 20, `readEvent` takes 5 100 ns, including 1
-// 100 ns for JSON.parse. A compiled schema would add 86 ns (7 400 ns for a refusal), and the reader
-// would still have to check bytes, U+0000, lone surrogates and rounded numbers.
+// Single records are read by hand-written code (`src/ingest/read-record.ts`). Their schemas are
+// only documentation. For an event of 190 bytes on Node 20, `readEvent` takes 5.1 µs, of which
+// JSON.parse takes 1.1 µs. A compiled schema would add 0.09 µs, or 7.4 µs if it refuses the event.
+// It could not replace the reader, which also checks bytes, U+0000, lone surrogates and rounded
+// numbers.
 
 interface RecordRoute<T> {
   readonly path: string;

@@ -28,7 +28,7 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * Methods whose promise resolves once their record is committed.
+ * Each method that stores a record resolves once the record is committed.
  * @throws InputError for a refused record or a reused key, TransientError
  */
 export interface Ingest {
@@ -60,16 +60,17 @@ declare module '../context.ts' {
  */
 const userLanes = 2;
 /**
- * Number of concurrent statements for events, whose order does not matter. With fewer than
- * SECOND_STATEMENT_RECORDS events, one statement is faster than two statements with half of the
- * events each.
+ * Number of concurrent statements for events. The order of events does not matter. A second
+ * statement starts only if at least SECOND_STATEMENT_RECORDS events are waiting. With fewer, one
+ * statement is faster than two.
  */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
 /**
- * Number of windows for batches that contain profiles. Such a batch waits for all records in the
- * lanes, and later single profiles wait for the batch. This keeps each profile's records in order.
+ * Number of concurrent statements for batches that contain profiles. Such a batch waits until the
+ * lanes have written all earlier profiles. Single profiles that arrive later wait for the batch.
+ * This keeps each profile's records in order.
  */
 const profileBatches = 1;
 
@@ -156,7 +157,8 @@ function openBatchWindow(
 }
 
 /**
- * Batches, and the profiles that arrived after them. They enter their windows in order of arrival.
+ * Makes batches, and the single profiles that arrive after them, enter their commit windows in the
+ * order of arrival. Without it, a batch that takes longer to read could be overtaken.
  */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
@@ -166,7 +168,10 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Calls `enter` when all earlier entries have entered a window. Returns the outcome of `end`. */
+  /**
+   * Calls `enter` after all earlier calls of `enter` have ended. Then waits for `end` and returns
+   * its result.
+   */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);

@@ -3,14 +3,15 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Judges records before they are stored, in environments that have this judge's use. */
+/** A judge decides for each record whether it may be stored, and with which properties. */
 export interface JudgeSeam {
   /**
-   * Name of the use. All single records and batches that arrive after the use has begun are judged.
+   * Name of the use. After an environment has begun this use, all its single records and batches
+   * are judged.
    */
   readonly use: string;
   /**
-   * Returns `null` if the judge has no current stage.
+   * Returns the current stage, by which records are judged. `null` if all records are accepted.
    * @throws TransientError
    */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;

@@ -3,15 +3,24 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Maximum delay until a changed stage takes effect, in milliseconds. */
+/**
+ * Lifetime of a cached stage, in milliseconds. A changed stage takes effect at the latest after
+ * this time.
+ */
 const STAGE_KNOWN_MS = 1_000;
 
-/** Judges each record only once, by a stage that was read at most STAGE_KNOWN_MS ago. */
+/**
+ * Judges the records of the environments that use the judge. The stage of each environment is
+ * cached for STAGE_KNOWN_MS.
+ */
 export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** Result for each record. Results are reused, because a window may be written several times. */
+  /**
+   * The record to store, or the refusal, by record. A window may be written several times, but each
+   * record is judged only once.
+   */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {
@@ -25,8 +34,8 @@ export class Judge {
   }
 
   /**
-   * Returns the records to store. Judges only the records of environments whose `uses` contain this
-   * judge.
+   * Returns the records to store. Records of environments that do not use the judge are returned
+   * unchanged.
    * @throws RecordsRefused
    */
   async judge<T extends AnyRecord>(
@@ -37,7 +46,8 @@ export class Judge {
     if (!records.some(isJudged)) return records;
     const accepted: T[] = [];
     const refused = new Map<T, unknown>();
-    // Matching patterns may be slow, so other requests get a turn between records.
+    // Judging can be slow, because it matches patterns. Therefore, other requests run between
+    // records.
     for await (const record of yielding(records)) {
       try {
         accepted.push(isJudged(record) ? await this.#judgeOnce(record) : record);

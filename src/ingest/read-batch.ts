@@ -8,7 +8,7 @@ import { MAX_BATCH_ITEMS } from './limits.ts';
 import { readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { BatchItem, ItemRecord } from './records.ts';
 
-/** Number of items to read before other requests get a turn. */
+/** Number of items that are read before other requests can run. */
 const BATCH_ITEMS_AT_A_TIME = 250;
 
 const itemTypes = ['identify', 'track', 'company'] as const;

@@ -76,8 +76,8 @@ interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
   /**
-   * `company` as a property: the whole value if it has no id, otherwise its members without the
-   * ids.
+   * The part of `company` that is stored as a property: all of it if it has no id, otherwise its
+   * members except for the ids.
    */
   readonly rest: { readonly company?: unknown };
 }

@@ -14,8 +14,8 @@ interface Record_ {
   readonly dropped?: number;
   readonly bytes: number;
   /**
-   * Set for a record that another record implies, such as the company of a user. It may lack
-   * required properties.
+   * Set if there is no separate record for this one. For example, the company in a user's record is
+   * stored too. Such a record may lack required properties.
    */
   readonly isBeside?: true;
 }
@@ -42,7 +42,7 @@ export interface EventRecord extends Record_ {
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** Set if the event creates a missing user. */
+  /** True to create the user if there is no such user. */
   readonly impliesUser?: true;
   readonly userId: string;
   /** `null` to use the user's company, '' for no company. */
@@ -65,8 +65,8 @@ export type AnyRecord = ItemRecord['record'];
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writes records of one entity, all or none. `prepare` runs outside the transaction and adds names
- * and partitions, which may remain even if the transaction fails.
+ * Writes records of one entity, all or none. `prepare` runs before the transaction. It adds
+ * property names and partitions, which remain even if the transaction fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
@@ -96,8 +96,8 @@ export function refused(cause: unknown): InputError {
 }
 
 /**
- * Thrown before any record is written, if some records are refused or cannot be judged at present.
- * The caller may retry without those records.
+ * Thrown if some records are refused, or cannot be judged at the moment. No record has been
+ * written, so the caller may retry without those records.
  */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';

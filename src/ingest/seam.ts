@@ -4,9 +4,11 @@ import type { System } from '../context.ts';
 import type { JsonObject } from '../formats/json-text.ts';
 import type { ReadItem } from './read-batch.ts';
 
-/** Calls in another service's format that are sent to the URLs of our own calls. */
+/** Accepts calls in the format of another service at the URLs of our own calls. */
 export interface CallSeam {
-  /** Parts of the API document: a sentence, responses by status, and error codes. */
+  /**
+   * Sentence for the API document, which also lists the responses by status and the error codes.
+   */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];

@@ -58,8 +58,8 @@ export class PendingBatch {
   }
 
   /**
-   * True if the batch has an idempotency key. The key decides whether the batch is written, so the
-   * batch needs its own transaction.
+   * True if the batch has an idempotency key. Whether the batch is written depends on that key, so
+   * the batch is written in its own transaction.
    */
   get alone(): boolean {
     return this.idempotency !== null;
@@ -70,7 +70,7 @@ export class PendingBatch {
   }
 
   get answer(): BatchAnswer {
-    // Counts items, because an item may consist of several records.
+    // Counts items instead of records, because an item may consist of several records.
     let accepted = 0;
     for (const [at, { index }] of this.items.entries()) if (index !== this.items[at - 1]?.index) accepted++;
     return this.#earlier ?? { accepted, rejected: this.#rejected };
@@ -98,9 +98,10 @@ interface Rows {
 }
 
 /**
- * Writes all batches of a window in one transaction, with the same result as if each item were
- * written separately. Events are written first. Each event gets the company to which an earlier
- * item moved its user. Without such an item, it gets the user's stored company.
+ * Writes all batches of a window in one transaction. The result is the same as if each item were
+ * written separately. All events are written before the profiles. Therefore, if an earlier item
+ * changes the company of a user, the user's later events get that company. Other events get the
+ * company that is stored for their user.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -126,7 +127,7 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
-        // A batch that cannot be judged at present fails as a whole.
+        // If the judge of an environment is unavailable, the whole batch fails.
         const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
         const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
         if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);
@@ -204,8 +205,8 @@ export class BatchWriter {
   }
 
   /**
-   * To find the items that the database refuses, writes halves of the batch in a transaction that
-   * is rolled back.
+   * Returns the items that the database refuses. To find them, writes the batch, then each half of
+   * a refused part, in a transaction that is rolled back.
    */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const refusals = new Map<BatchItem, unknown>();
@@ -241,8 +242,8 @@ export class BatchWriter {
 }
 
 /**
- * If an earlier request has claimed the idempotency key, the batch gets the response to that
- * request.
+ * Claims the idempotency key of a batch. Returns false if an earlier request has claimed it. The
+ * batch then has the response of that request.
  * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
@@ -255,7 +256,10 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** If an earlier item moved an event's user to a company, the event gets that company. */
+/**
+ * Returns the events of a batch. If an earlier item changed the company of an event's user, the
+ * event gets that company.
+ */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -272,8 +276,8 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
 }
 
 /**
- * Without this check, the order of writing would decide which of a user's events with the same id
- * is stored.
+ * Returns false if the batch contains an earlier event of the same user with the same id. Only the
+ * first is written.
  */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;

@@ -38,9 +38,9 @@ export function profileWriter({
 /** Rows to write. Each key occurs once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
-  /** Companies that have no record of their own, because only users refer to them. */
+  /** Companies without a record. Only users refer to them. */
   readonly named: readonly ProfileRow[];
-  /** Companies that have a record of their own, which sets the time they were last seen. */
+  /** Companies with a record. The record also sets the time at which the company was last seen. */
   readonly companies: readonly ProfileRow[];
 }
 
@@ -106,8 +106,8 @@ class Drafts {
   }
 
   /**
-   * Returns either the rows of keys that have a record of their own (`isOwn`), or the rows of all
-   * other keys.
+   * Returns the rows of the keys that have a record, or those of the other keys. `isOwn` selects
+   * which.
    */
   rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
@@ -134,7 +134,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Remembers properties that are not known yet. Returns whether a property is null. */
+  /** Collects the properties that are not known yet. Returns true if any property is null. */
   look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -151,8 +151,8 @@ class NewProperties {
   }
 
   /**
-   * Stores the new properties before the records are committed, so that every property of a stored
-   * record is in the list of properties.
+   * Stores the collected properties. Call this before the records are committed, so that the list
+   * of properties is never incomplete.
    */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
@@ -189,7 +189,8 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Retention has dropped a month that was known to exist, so no row was written.
+        // Retention has dropped a partition that this process had created or seen. The statement
+        // has failed, so no row was written.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });

@@ -89,7 +89,7 @@ const show = defineCommand({
   },
 });
 
-/** Omits kinds without records, whose lines would contain only zeros. */
+/** Omits the kinds of records that the file does not contain. All their counts are zero. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);

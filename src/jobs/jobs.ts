@@ -150,7 +150,10 @@ export interface EnvironmentNeed {
   readonly needs: readonly Need[];
 }
 
-/** The cost grows with the number of failures, but not with the number of stored records. */
+/**
+ * Returns the problems of one environment or all environments that need attention. Takes longer the
+ * more failures there are, but not the more records are stored.
+ */
 export async function findNeeds(
   pool: pg.Pool,
   environmentId: number | null,

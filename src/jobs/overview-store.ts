@@ -12,17 +12,15 @@ import type { Overview } from './overview-api.ts';
 const RECOUNTED_LOADS = 200;
 
 /*
- * Running and waiting work of all environments (for `sluice status`) or of a single one (for its
- * overview).
+ * Statements that read running and waiting work, for `sluice status` (all environments) and for the
+ * overview of an environment.
  */
 
-/**
- * Number of an environment's latest jobs that are searched for failures, limited to bound the cost.
- */
+/** Only this number of an environment's latest jobs are searched for failures. */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
-/** Lists in `sluice status`. They cover all environments. */
+/** Statements for the lists in `sluice status`, for all environments. */
 const listStatements = {
   exports: `
     select
@@ -74,10 +72,10 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Number of records that the ledger has lost or counted twice. Compares the records read with their
- * outcomes (all loads), with the records received (completed loads) and with the records of done
- * chunks (latest loads). The last comparison skips validation passes, which do not mark any chunk
- * as done.
+ * Number of records that the ledger of loads has lost or counted twice. The number of records read
+ * must equal the sum of their outcomes, in a completed load also the number of records received,
+ * and in the latest loads also the number of records in done chunks. Validation passes are excluded
+ * from the last comparison, because they do not mark chunks as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
@@ -106,7 +104,10 @@ const unaccounted = (environmentId: number) => sql<number>`(
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
-/** Reading all loads takes 0.6 s for a million loads, so calls run one at a time. */
+/**
+ * Takes 0.6 s for a million loads, because it reads all of them. Therefore, calls run one at a
+ * time.
+ */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
   const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select

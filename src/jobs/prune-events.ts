@@ -1,6 +1,6 @@
 /**
- * Retention of events. `pruneEvents` is the entry point. The steps for a month are in
- * src/postgres/retirements.ts. The process may be killed after any step.
+ * Removes expired events. Start with `pruneEvents`. `src/postgres/retirements.ts` contains the
+ * steps by which a month is removed. The process may be killed after any step.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -82,7 +82,10 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   return archives ? movePast(context, month, past) : deletePast(context, month, past);
 }
 
-/** Archives the events of a retired table if required, deletes their ids, and drops the table. */
+/**
+ * Stores the events of a retired table in the archive if required. Then deletes their ids and drops
+ * the table.
+ */
 async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
   const { month, archives, state, isWhole } = retirement;
   const mustArchive = archives && state === 'retired';

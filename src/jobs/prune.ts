@@ -22,7 +22,8 @@ export interface PruneContext extends EndContext, RetentionContext {
 
 /**
  * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
- * Returns counts. `tended` contains the counts of capabilities, under their API names.
+ * Returns how many items of each kind were removed. `tended` contains the counts that capabilities
+ * report, under their API names.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -46,8 +47,7 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 const batchSize = 500;
 
 /**
- * Repeats `batch` until it handles less than a full batch, because one batch may not cover the
- * items that expire in a day. `batch` returns how many items it handled.
+ * Repeats `batch` until a batch is not full. `batch` returns the number of items that it handled.
  */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
@@ -124,8 +124,9 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes files of killed processes and expired uploads, and maintains the log of changes. Returns
- * the number of removed files. Two sweeps may run at the same time.
+ * Removes expired uploads, and files that killed processes have left. Also creates and drops
+ * partitions of the change log. Returns the number of removed files. Two sweeps may run at the same
+ * time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });

@@ -23,9 +23,9 @@ declare module '../context.ts' {
 export interface ArchiveSeam {
   readonly label: string;
   isOn(config: Config): boolean;
-  /** Runs in one process at a time, before events are removed. */
+  /** Called before events are removed, by only one process at a time. */
   tend(context: RetentionContext): Promise<void>;
-  /** Stores the events of a retired table, which is dropped afterwards. */
+  /** Stores the events of a retired table in the archive. Afterwards, the table is dropped. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
   /** Removes files that are no longer referenced. Returns the number of removed files. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;

@@ -96,8 +96,8 @@ async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Pr
 }
 
 /**
- * Fails unless a live worker runs on this host. A worker listens on no port, so this reads the last
- * heartbeats from the database.
+ * Fails unless this host has a live worker. Workers do not listen on a port, so their heartbeats
+ * are read from the database.
  */
 async function expectWorker(pool: pg.Pool): Promise<void> {
   const host = hostname();
@@ -121,8 +121,8 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
 }
 
 /**
- * Reads each disk to which this machine writes, once per disk. Skips an unreadable disk, because a
- * finding already reports it.
+ * Reads each disk to which this machine writes, once per disk. Skips a disk that cannot be read,
+ * because the checks already report it.
  */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
@@ -199,7 +199,8 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // If a setting is invalid, prints the problem and exits with the code for that.
+    // If a setting is invalid, this prints the problem and exits with the exit code for invalid
+    // settings.
     readSettings(cli, command);
   },
 });

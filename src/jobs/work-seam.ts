@@ -14,12 +14,14 @@ export interface WorkerProcess {
   readonly isOfService: boolean;
 }
 
-/** Kind of task that bypasses the queue, so that it does not occupy the place of a chunk. */
+/**
+ * Kind of task that workers run without the queue. Such a task does not occupy a slot for chunks.
+ */
 export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
 
 export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
-  /** `wake` reports that a task of a kind that bypasses the queue is due. */
+  /** Call `wake` when a task of such a kind is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Called after all tasks have ended or been released. */
   close?(): void;

@@ -9,7 +9,6 @@ import { lockDefinitions, readAll, tablesOf, withoutIds } from './store.ts';
 
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
-/** Includes the lists of capabilities. */
 export function changesByList(changes: DefinitionChanges): readonly (readonly [string, Changes<Keyed>])[] {
   return Object.entries<Changes<Keyed>>(changes);
 }
@@ -23,7 +22,7 @@ interface ApplyOptions {
 export interface Applied {
   readonly changes: DefinitionChanges;
   /**
-   * Keys of protected segments that the file would remove. If there are any, nothing is written
+   * Keys of protected segments that the file would remove. If there are any, nothing is written,
    * unless `force` is set.
    */
   readonly blockedBy: readonly string[];
@@ -161,7 +160,7 @@ function compareItems<Item extends Keyed>(stored: readonly Item[], items: readon
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // Compares with the form in which values are stored, because JSON stores -0 as 0.
+    // Compares the value as it would be stored. For example, JSON stores -0 as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

@@ -12,7 +12,7 @@ import {
 import { definitionsFile } from './definitions.ts';
 import type { DefinitionList } from './seam.ts';
 
-/** The definitions as one section of the file of an environment. */
+/** Section with the definitions, for a file that describes a whole environment. */
 export const definitionsSection = (lists: readonly DefinitionList[]) =>
   defineSection({
     name: 'definitions',
@@ -40,7 +40,7 @@ export const definitionsSection = (lists: readonly DefinitionList[]) =>
     }),
   });
 
-/** @throws UsageError if a stored item that is kept differs from a declared one only in case */
+/** Refuses keys that differ only in case from a stored key that is kept. @throws UsageError */
 async function requireDistinct(
   db: Database,
   environmentId: number,

@@ -79,7 +79,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // Any object is accepted here, because `readSegment` checks the language of segment definitions.
+  // Any object is accepted here. `readSegment` checks it later.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 
@@ -197,7 +197,6 @@ export function readDefinitionText(text: string): FileReading<unknown> {
   return readOperatorFile(Buffer.from(text), definitionText);
 }
 
-/** The result also contains the lists of capabilities. */
 export function readDefinitionsFile(
   bytes: Uint8Array,
   lists: readonly DefinitionList[],

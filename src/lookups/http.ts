@@ -174,7 +174,8 @@ async function answerPage<T, P>(
     data: [...page.items],
     metadata: {
       cursor: {
-        // The API requires a string here. A caller that reads all pages stops at an empty string.
+        // On the last page, `after` must be an empty string instead of null. Callers that read all
+        // pages stop at an empty string.
         after: page.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
         before: page.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
       },

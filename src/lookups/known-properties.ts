@@ -16,9 +16,10 @@ const maxRememberedNames = 200_000;
 type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * Learns names and their types. Remembers stored names, so that known names need no statement.
- * Commits names before their data in a separate transaction, so that no chunk waits for the names
- * of another chunk. A name without data is harmless.
+ * Stores the names that occur in records, and their types. Also remembers them, so that a known
+ * name needs no statement. Names are committed before the records, in a separate transaction.
+ * Otherwise, a chunk would have to wait until another chunk has committed the same name. A name
+ * without records is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;
@@ -31,7 +32,7 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Returns true if a value of the type requires no write. */
+  /** Returns true if `learn` would not write anything for this name and type. */
   knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
     return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
@@ -61,7 +62,8 @@ export class KnownProperties {
   ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // One statement is enough, unless a chunk has more names than can be listed.
+    // Usually, this loop runs once. It repeats only if a chunk has more names than the list can
+    // contain.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
@@ -106,7 +108,10 @@ export class KnownProperties {
     return names;
   }
 
-  /** Forgets the environments that have not learned a name for the longest time. */
+  /**
+   * Forgets names of whole environments until few enough names are remembered. Begins with the
+   * environments that have not learned a name for the longest time.
+   */
   #forgetSome(except: number): void {
     let remembered = 0;
     for (const names of this.#environments.values()) remembered += sizeOf(names);
@@ -133,7 +138,8 @@ class KnownNames {
   }
 
   /**
-   * Returns true if a value of the type requires no write. `type` is `null` if no value is known.
+   * Returns true if nothing has to be written for this name and type. `type` is `null` if the
+   * records contain no value for the name.
    */
   covers(name: string, type: DataType | null): boolean {
     const stored = this.#types.get(name);

@@ -17,8 +17,8 @@ export interface TypedName<Type = DataType> {
 }
 
 /**
- * Adds missing names until the list is full, and widens types. Returns the stored names, which may
- * lack names that another session is adding. Excludes unchanged names from the insert, because ON
+ * Adds missing names until the list is full, and widens types. Returns the stored names, except for
+ * those that another session is adding. Unchanged names are not part of the insert, because ON
  * CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(

@@ -4,13 +4,13 @@ import type { Keyed } from '../domain/definitions.ts';
 import type { Database } from '../postgres/database.ts';
 
 /**
- * A list of the definitions file that a capability adds. Each item has a `key`, unique in the list.
- * Applying a file changes the stored items of the environment so that they equal the list, in the
- * transaction of the whole file.
+ * A capability's list in the definitions file. Each item has a `key` that is unique in the list.
+ * When a file is applied, the stored items of the environment are changed to equal the list, in the
+ * same transaction as the rest of the file.
  */
 export interface DefinitionList {
   readonly name: string;
-  /** The default of the schema is an empty list. */
+  /** Its default must be an empty list. */
   readonly schema: TSchema;
   /** True if keys that differ only in case are the same. Default: false. */
   readonly ignoresCase?: boolean;
@@ -35,7 +35,7 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 
 declare module '../context.ts' {
   interface System {
-    /** In the order of the registry. */
+    /** Lists of all capabilities, in the order of the registry. */
     readonly definitionLists: () => Promise<readonly DefinitionList[]>;
   }
 }

@@ -73,7 +73,10 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
-/** Maximum id of a segment. PostgreSQL cannot compare the column with a larger number. */
+/**
+ * Maximum id of a segment, which is the maximum of the column's type. PostgreSQL refuses to compare
+ * the column with a larger number.
+ */
 const maxSegmentId = 2 ** 31 - 1;
 
 export async function findSegmentItem(

@@ -138,8 +138,8 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
 }
 
 /**
- * Adds default values. Limits the segments of an environment so that they fit into a definitions
- * file.
+ * Checks a new segment and adds default values. The segments of an environment are limited, so that
+ * a definitions file can contain all of them.
  */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));
@@ -165,7 +165,7 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
   return {
     ...item,
     definition: definition as Record<string, unknown>,
-    // This version cannot describe a definition stored by a newer version.
+    // A newer version of sluice may have stored a definition that this version cannot describe.
     words: segment === null ? [] : describeSegment(segment),
   };
 }

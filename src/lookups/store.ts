@@ -1,4 +1,4 @@
-/** SQL of the tables of definitions. */
+/** Reads and writes the tables of definitions. */
 import { type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {
@@ -75,7 +75,7 @@ export async function lockDefinitions(db: Database, environmentId: number): Prom
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-/** Includes the lists of capabilities. */
+/** Reads all definitions of an environment, including the lists of capabilities. */
 export async function readAll(
   db: Database,
   environmentId: number,

@@ -60,7 +60,7 @@ export const userProfile = defineRecord('UserProfile', 'A stored user.', {
 export type UserProfile = Static<typeof userProfile.schema>;
 
 type FieldOfUsers = 'user_id' | 'company_name';
-/** Fields that only users have are optional. */
+/** Profile of a user or a company. The fields that only users have are optional. */
 export type Profile = Omit<UserProfile, FieldOfUsers> & Partial<Pick<UserProfile, FieldOfUsers>>;
 
 export const companyProfile = defineRecord('CompanyProfile', 'A stored company.', {

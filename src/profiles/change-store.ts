@@ -8,12 +8,12 @@ import { instantText } from '../postgres/columns.ts';
 import { type Database, findValue, rowsOf } from '../postgres/database.ts';
 import type { ChangeMaker, ProfileChange } from './api.ts';
 
-/** Maximum size of the stored images on a page. Only the first image may exceed the limit. */
+/** Maximum size of the stored versions on a page. Only the first version may exceed the limit. */
 const MAX_HISTORY_BYTES = 8 * MiB;
 
 /*
- * Identifies the profile whose logged changes are read. Each change has an image of the profile as
- * it was before the change.
+ * Reads the logged changes of a profile. For each change, the log contains the version of the
+ * profile before the change.
  */
 
 export interface ProfileKey {
@@ -22,7 +22,6 @@ export interface ProfileKey {
   readonly id: string;
 }
 
-/** Includes the load if its record still exists. */
 const madeBy = sql<ChangeMaker>`case
   when c.load_id is not null then 'load'
   when c.is_operator then 'operator'
@@ -43,8 +42,9 @@ export interface HistoryPage {
 }
 
 /**
- * Reads the changes of a profile that precede `after`, newest first. Limits the bytes of JSON, and
- * of stored images, to bound the work of unpacking them. The first image is always on the page.
+ * Reads the changes of a profile that precede `after`, newest first. A page is limited by the bytes
+ * of its JSON and of the stored versions, because unpacking them takes time. Always returns at
+ * least one change if there is one.
  */
 export async function readHistory(
   db: Database,

@@ -102,8 +102,9 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are paths that look like a profile's path but accept only POST. A GET request for
- * such a path returns the profile with that ID, if there is one.
+ * `postPaths` are names such as `identify`. The path `/users/identify` looks like the path of a
+ * profile, but accepts only POST. A GET request for it returns the profile with that ID, if there
+ * is one.
  */
 const texts = {
   users: {
@@ -187,7 +188,7 @@ const show = (entity: Entity): Route =>
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, environment }) => {
       const { id } = profileOf(entity, { environment, params });
-      // PostgreSQL has already rendered the JSON.
+      // The profile is already JSON text, rendered by PostgreSQL.
       const json = await readProfile(system.reader, entity, environment, id);
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;

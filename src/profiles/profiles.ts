@@ -1,7 +1,8 @@
 /*
- * Pages of users and companies, in the order of their ids. An indexed look-up takes one statement.
- * A search by property or segment reads ranges of ids until the page is full or the time limit is
- * reached. The cursor records the position. Measurements: docs/decisions/reading.md.
+ * Reads pages of users and companies, in the order of their ids. A look-up that an index supports
+ * takes one statement. A search by property or segment reads one range of ids after another, until
+ * the page is full or the time limit is reached. The cursor contains the last id that was searched.
+ * Measurements: docs/decisions/reading.md.
  */
 
 import type { Expression, SqlBool } from 'kysely';
@@ -174,7 +175,10 @@ export function readPropertyFilter(text: string): PropertyFilter {
   return { objects: values.map((json) => `{${JSON.stringify(name)}:${json}}`) };
 }
 
-/** Returns the value as JSON, unless it can only be a string. Keeps all digits of a number. */
+/**
+ * Returns the value as JSON if it may be a boolean or a number, with all digits of a number.
+ * Otherwise, returns nothing.
+ */
 function unquoted(value: string): string[] {
   if (value === 'true' || value === 'false') return [value];
   const match = number.exec(value);

@@ -108,7 +108,10 @@ const remove = route({
   },
 });
 
-/** Waits for this caller's turn, then counts. Stops if the caller disconnects. */
+/**
+ * Counts the users of a segment when the environment's turn has come. Stops if the caller
+ * disconnects.
+ */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,

@@ -1,4 +1,4 @@
-/** Members of segments. Only events that are still in the database count. */
+/** Reads the members of segments. Only events that are still in the database count. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../base/errors.ts';

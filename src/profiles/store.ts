@@ -18,7 +18,10 @@ const companyName = (environmentId: number) => sql`
     where environment_id = ${environmentId} and company_id = stored.company_id
   ) as company_name`;
 
-/** Sorts the rows of `profiles`, then renders them as JSON. */
+/**
+ * Renders the rows of `profiles` as JSON. `profiles` is a complete query, so that PostgreSQL sorts
+ * and limits the rows before it renders them.
+ */
 function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -108,8 +111,8 @@ export async function readProfiles(
 }
 
 /**
- * Finds in the index the last id among the next `rows` profiles. `null` if there are fewer
- * profiles.
+ * Returns the last id of a range of `rows` profiles. `null` if fewer profiles follow `after`. Reads
+ * only the index.
  */
 export function findRangeEnd(
   db: Database,
@@ -130,8 +133,8 @@ export function findRangeEnd(
 }
 
 /**
- * Condition on ids. They are sorted by bytes (collation C), so the primary key can also be searched
- * by prefix.
+ * Condition on ids. Ids are sorted by their bytes (collation C), so the index of the primary key
+ * also supports `prefix`.
  */
 function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
   const conditions = [
@@ -143,8 +146,8 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
 }
 
 /**
- * Condition that the id or a property that gives the profile its name contains the text. Ignores
- * case.
+ * Condition that the id contains the text, or that a property does that gives the profile its name.
+ * Ignores case.
  */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);

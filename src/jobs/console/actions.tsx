@@ -94,8 +94,8 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
 }
 
 /**
- * Shows a button that applies the plan exactly as shown. The server refuses to apply it if profiles
- * have changed since the plan was made.
+ * Shows a button that applies the plan as shown. If profiles have changed since the plan was made,
+ * the server refuses.
  */
 function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode | null {
   const { job_id, type, status, plan, failure } = job;

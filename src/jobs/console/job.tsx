@@ -24,7 +24,8 @@ import { Phases, tookOf } from './timeline.tsx';
 
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // The key gives each job its own screen, which never shows data of the previous job.
+  // With a key, each job has its own component. Without it, the page would briefly show the data of
+  // the previous job.
   return <JobOf key={id} id={id} />;
 }
 

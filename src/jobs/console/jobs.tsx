@@ -85,7 +85,7 @@ export function Jobs(): VNode {
   );
 }
 
-/** Option in the list of states that is not a job state. */
+/** Selects the jobs with refused records. This is not a state of jobs, but is in the same list. */
 const withRefused = 'with_refused';
 const states: Options = [
   ['', 'All'],

@@ -55,7 +55,9 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** Link for each kind of need, whether defined by the core or by a capability. */
+/**
+ * Link for each kind of problem that needs attention. Capabilities add links for their own kinds.
+ */
 const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
   jobs_failed: (job) =>
@@ -77,7 +79,7 @@ interface Line {
   readonly isBad: boolean;
   readonly says: string;
   readonly place?: ReturnType<NeedPlace> | null | undefined;
-  /** Job whose actions are shown next to the sentence. */
+  /** Job for which the page shows buttons next to the sentence. */
   readonly job?: string | null;
 }
 

@@ -25,8 +25,7 @@ const phaseNames: Readonly<Record<string, string>> = {
 type PhaseList = JobDetail['phases'];
 
 /**
- * Returns whether the job waits after a phase, either for its turn or for a person to approve a
- * plan.
+ * Returns true if the job waits after this phase: in the queue, or for a person to approve a plan.
  */
 function isWaiting(phases: PhaseList, at: number): boolean {
   const phase = phases[at]?.phase;

@@ -23,9 +23,9 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Compiles the condition that user `scope.user` belongs to the environment and the segment. The
- * condition is never null. Add it to other conditions with `and`, so that PostgreSQL can use joins.
- * It needs the schema `sluice`.
+ * Compiles the condition that the user `scope.user` belongs to the environment and the segment. The
+ * condition is true or false, but never null. Combine it with other conditions by `and`, so that
+ * PostgreSQL can use joins. The search path must contain the schema `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -83,8 +83,8 @@ function testProfile(
 }
 
 /**
- * Profile columns that conditions can test like properties. A property with the same name is
- * ignored, as in the lookups.
+ * Columns of profiles that conditions can test like properties. If a profile has a property with
+ * the same name, the column is tested.
  */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
@@ -124,9 +124,9 @@ function happened(
 }
 
 /**
- * Users with at least `atLeast` and at most `atMost` events, as a derived table. PostgreSQL can
- * then count the events of all users or of a single user. With `in (select …)`, it would keep all
- * counts in memory, or scan the events for each user.
+ * Query for the users with at least `atLeast` and at most `atMost` events. Use it as a derived
+ * table: PostgreSQL can then count the events of all users, or only those of a single user. In `in
+ * (select …)`, it would keep all counts in memory, or scan the events again for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

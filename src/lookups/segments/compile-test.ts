@@ -99,8 +99,8 @@ export function testInstantColumn(
 }
 
 /**
- * Condition that a string is one of several. A single string is compared with `=`, from which
- * PostgreSQL can also derive conditions on joined tables.
+ * Condition that a string is in a list. If the list has only one item, the condition uses `=`, from
+ * which PostgreSQL can derive conditions on joined tables.
  */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
@@ -109,7 +109,10 @@ function isTextOf(column: RawBuilder<string | null>, strings: readonly string[])
   return sql`(${column} is not null and ${column} ${same})`;
 }
 
-/** Condition on a JSON value. A single value is compared with `@>`, which a GIN index supports. */
+/**
+ * Condition that a JSON value is in a list. If the list has only one item, the condition uses `@>`,
+ * which a GIN index supports.
+ */
 function sameJson(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -128,7 +131,7 @@ function sameJson(
  * numbers and booleans as strings.
  */
 function spellings(values: readonly Scalar[]) {
-  /** PostgreSQL compares JSON numbers by value. */
+  /** For numbers, one spelling is enough: PostgreSQL compares JSON numbers by value. */
   const jsons: string[] = [];
   const strings: string[] = [];
   const numbers: number[] = [];
@@ -145,8 +148,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Values from definitions, as string parameters with a cast. A COPY statement cannot have
- * parameters, so settings replace them.
+ * Values from definitions are strings with a cast. They are parameters, except in COPY, which
+ * cannot have parameters. There, `src/postgres/copy-out.ts` passes them as settings.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -162,8 +165,8 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * Operand lists of `in`, written as subqueries. PostgreSQL hashes a subquery, but hashes an array
- * only if it is constant.
+ * The list after `in` is a subquery. PostgreSQL hashes a subquery, but hashes an array only if the
+ * array is constant.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -183,8 +186,8 @@ export function arrayText(items: readonly string[]): string {
 }
 
 /*
- * Operators for stored strings that are converted to numbers and dates if they have the right form.
- * `case` checks the form before converting, whereas `and` does not guarantee an order.
+ * These operators compare strings as numbers or dates, if they have the form of one. The form is
+ * checked in `case`, because PostgreSQL may evaluate the operands of `and` in any order.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -235,7 +238,10 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/** "After" a date means after its end, and "not after" means before its end. Dates are in UTC. */
+/**
+ * Compares an instant with a date or an instant. Dates are days in UTC. An instant is greater than
+ * a date if it is after the end of that day.
+ */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
@@ -247,8 +253,8 @@ function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: 
 }
 
 /**
- * Applies a condition to the number in a string. False if the string is not a number. `isNumeral`
- * accepts the same strings.
+ * Applies a condition to the number in a string. Returns false if the string is not a number.
+ * `isNumeral` accepts the same strings in JavaScript.
  */
 function ifNumeral(
   stored: RawBuilder<string | null>,
@@ -281,8 +287,9 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * The default zone is UTC. Removes digits beyond microseconds, which only dates of more than 26
- * bytes can have.
+ * Converts text to an instant. The default zone is UTC. PostgreSQL would round more than six
+ * decimals of a second, so further decimals are removed. Only a text of more than 26 bytes can have
+ * them.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
@@ -297,7 +304,7 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/** Limits the bytes of a string. Numbers and dates have as many bytes as characters. */
+/** Limits the length of a string. Checks its bytes, because numbers and dates are ASCII. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }

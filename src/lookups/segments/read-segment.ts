@@ -120,7 +120,7 @@ class Reader {
     return true;
   }
 
-  /** True if no further problems would be reported. */
+  /** True if further problems would not be reported anyway. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
@@ -207,7 +207,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // Shows both negations of a double negation, as the operator wrote it.
+      // The description keeps a double negation, because the operator wrote it.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':

@@ -13,8 +13,8 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * `readSegment` reads a segment from a definition (docs/segments.md). Of two opposite operators,
- * one is represented as the negation of the other. `compileSegment` turns a segment into SQL, with
+ * A segment of users. `readSegment` reads it from a definition (docs/segments.md). An operator such
+ * as "is not" is represented as a negated "is". `compileSegment` converts a segment to SQL, with
  * all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
@@ -64,7 +64,10 @@ export type PropertyTest =
 
 export interface SegmentScope {
   readonly environmentId: number;
-  /** Time at which the counted days end. All statements of a response use the same time. */
+  /**
+   * End of the days in conditions such as "within 7 days". All statements of a response use the
+   * same time.
+   */
   readonly now: Date;
 }
 

@@ -75,7 +75,8 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
 }
 
 /**
- * Notice that the profile does not exist. On request, shows other data stored under the same id.
+ * Shows that the profile does not exist. On request, also shows other data that is stored under the
+ * same id.
  */
 function Missing({ entity, id }: Who): VNode {
   const [isOpen, open] = useState(false);
@@ -208,7 +209,7 @@ const makers = {
 } as const;
 
 /**
- * Changes of the profile at an API path. Each change is shown with its author, its time, and the
+ * Shows the changes of the profile at an API path. Each change has an author, a time, and the
  * profile before the change.
  */
 function History({ of }: { readonly of: string }): VNode {
