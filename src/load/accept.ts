@@ -1,4 +1,4 @@
-/**
+/*
  * A load brings the records of one file into the database. `receive/` stores the file and cuts it
  * into chunks. `acceptLoad` commits the load and its chunks to the ledger. Workers then merge the
  * chunks (`chunk.ts`), in any order. After the last chunk, `finish.ts` repeats the merge of keys

@@ -24,7 +24,7 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/**
+/*
  * Commits a chunk in one transaction: its rows, its rejects and its counts. The transaction fails
  * if another attempt owns the task of the chunk.
  */

@@ -11,7 +11,7 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 
-/** Checks whether the options of a load fit its file, before the load is accepted. */
+/* Checks whether the options of a load fit its file, before the load is accepted. */
 
 /** In `map`, replaces each column name with its spelling in the header of the file. */
 export function withColumnNames(request: LoadRequest): LoadRequest {

@@ -12,7 +12,7 @@ import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
-/** Volume guards. A guard holds a load if its file differs from the usual files of its source. */
+/* Volume guards. A guard holds a load if its file differs from the usual files of its source. */
 
 export interface Guarded {
   readonly guard: VolumeGuard;

@@ -4,15 +4,15 @@ import { type Database, selectWhere } from '../postgres/database.ts';
 import { MAX_SHOWN_MENDS } from './limits.ts';
 
 /*
- * Mends are loads of corrected rejects. Each record of a mend corrects a refused record of another
- * load.
+ * A mend is a load of corrected rejects. Each record of a mend corrects a record that an earlier
+ * load refused.
  */
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
 /**
- * Returns how a load read its file. Returns `null` if the environment has no such load, or if the
- * load wrote its own file.
+ * Returns how a load read its file, so that its corrected rejects can be read in the same way.
+ * Returns `null` if the environment has no such load, or if the load wrote its own file.
  */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
@@ -26,8 +26,8 @@ export async function readMended(db: Database, environmentId: number, jobId: str
 }
 
 /**
- * Returns the load that this load mends. Returns `null` if there is no such load, or if this load
- * writes nothing.
+ * Returns the load whose rejects this load corrects, together with the file of this load. Returns
+ * `null` if this load corrects no rejects, has no file, or is in a pass that does not load records.
  */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
@@ -67,8 +67,9 @@ export interface LoadedSince {
 }
 
 /**
- * Counts refused records that have since been loaded by mends, or by mends of mends. Excludes loads
- * that were undone.
+ * SQL expression: how many refused records of a load have since been loaded from corrected files,
+ * and by which jobs. This includes records that were refused and corrected several times. Jobs
+ * whose changes were taken back do not count.
  */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(

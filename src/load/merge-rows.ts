@@ -28,8 +28,8 @@ const none: Refused = new Map();
 
 /**
  * Merges users, then companies, then companies to which only users refer, then events. All writers
- * use this order, so deadlocks are rare. A deadlocked chunk is repeated. `companies`: ids that may
- * not exist yet. Default: the companies of the merged users.
+ * use this order, so deadlocks are rare. After a deadlock, the chunk is repeated. `companies` are
+ * the companies of the users that may not exist yet. Default: all companies of the users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -45,8 +45,8 @@ export async function mergeRows(
 }
 
 /**
- * If the database refuses a record that passed our checks, calls `refuse` for that record and
- * merges the other records.
+ * Merges the chunk without the records that the database refuses, although they have passed our
+ * checks. Calls `refuse` for each of these records.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -66,7 +66,7 @@ export async function mergeRowsCarefully(
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const countBefore = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
-    // No single record causes the error.
+    // No record causes the error.
     if (refused.size === countBefore) throw merged.error;
   }
 }
@@ -135,8 +135,8 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // A counted record without an outcome is superseded by a later record with the same key in this
-    // chunk.
+    // Of several records with the same key in this chunk, only the last one has an outcome. The
+    // others are superseded.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -147,8 +147,8 @@ async function mergeProfiles(
 }
 
 /**
- * Counts the records that were skipped as unchanged. Stores their keys, which other chunks may also
- * contain.
+ * Counts the records that were skipped as unchanged. Stores their keys, because other chunks may
+ * contain the same keys.
  */
 async function noteUnchangedRecords(
   { db }: Transaction,
@@ -161,7 +161,7 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    // The keys are also needed to apply a plan.
+    // A plan always stores the keys, because they are needed when it is applied.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
@@ -169,7 +169,8 @@ async function noteUnchangedRecords(
 }
 
 /**
- * Creates missing companies of users. Default of `companies`: the companies of the merged users.
+ * Creates the companies of users that do not exist yet. `companies` are the companies that may not
+ * exist. Default: all companies of the users.
  */
 async function createTheirCompanies(
   { db }: Transaction,
@@ -182,7 +183,7 @@ async function createTheirCompanies(
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
-  // Which load created a company matters only if the file may contain records of companies.
+  // The keys of new companies are needed only if the file may also contain records of companies.
   const keepKeys = scope.keepKeys && source.entity === 'auto';
   await createCompanies(db, { ...scope, keepKeys }, companies);
 }
@@ -251,7 +252,7 @@ interface Refusal {
 }
 
 /**
- * Halves `all` repeatedly to find the records that the database refuses, and adds them to
+ * Finds the records that the database refuses, by halving `all` repeatedly, and adds them to
  * `refused`. If the database refuses records only in combination, the last of these records counts
  * as refused. Every trial is rolled back.
  */
@@ -278,7 +279,10 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** Returns the shortest refused prefix of `records` that is longer than `fine` records. */
+  /**
+   * Returns the shortest prefix of `records` that the database refuses. It accepts a prefix of
+   * `fine` records.
+   */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;
     let most = records.length;

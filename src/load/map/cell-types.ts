@@ -11,7 +11,7 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/** Reads the cells of CSV columns whose type the load declares in its option `types`. */
+/* Reads the cells of CSV columns whose type the load declares in its option `types`. */
 
 interface Typed {
   readonly kind: number;

@@ -298,7 +298,7 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
-/**
+/*
  * Copies cells as COPY text, byte by byte, because creating a string for each cell would be slow.
  */
 

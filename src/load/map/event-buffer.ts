@@ -3,7 +3,7 @@ import { byEventKind, type Entity, type EventKind, eventKinds } from '../../doma
 import { fromByteString, unescapeCopy } from '../../formats/json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
-/**
+/*
  * Event rows in one reused buffer, as COPY text:
  *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
  *     {metadata} NEWLINE

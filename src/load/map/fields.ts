@@ -5,7 +5,7 @@ import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-tex
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
-/** Reads the fields of a record, from their bytes where possible, otherwise from strings. */
+/* Reads the fields of a record, from their bytes where possible, otherwise from strings. */
 
 const SPACE = 0x20;
 const ZERO = 0x30;

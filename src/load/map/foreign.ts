@@ -2,7 +2,7 @@ import { named, type Sentence, say, using } from '../../base/sentence.ts';
 import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity.ts';
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
-/**
+/*
  * Recognises foreign records: records that need a preset, and records with the name and time of an
  * event but without an `event_type`. Many of them have a user's id. Without this check, they would
  * be loaded as profiles, and would overwrite properties of these profiles. Therefore, foreign

@@ -1,7 +1,7 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/**
+/*
  * Records that could not be rewritten. In the rewritten file, such a record is replaced by the
  * reason and its original bytes.
  */

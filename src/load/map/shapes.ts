@@ -2,7 +2,7 @@ import { role } from './cells.ts';
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/**
+/*
  * A shape specifies which cells of a record become properties of its row. It contains 1 for each of
  * their roles.
  */

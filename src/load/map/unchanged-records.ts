@@ -11,8 +11,8 @@ const SPACE = 32;
 const BACKSLASH = 92;
 
 /**
- * Profiles to look up. Both arrays are in binary format, and the n-th digest belongs to the n-th
- * key.
+ * Claims that stored profiles have certain digests. The n-th digest belongs to the n-th key. Both
+ * arrays are in PostgreSQL's binary format.
  */
 export interface Claims {
   /** A text[]. */
@@ -23,10 +23,10 @@ export interface Claims {
 }
 
 /**
- * Records that need no mapping, because the stored profile already has their digest. `offer`
- * assumes which profile a record belongs to before the record is mapped. A wrong assumption costs
- * only time, because no other profile has the record's digest. Several records of one profile
- * become one row, so none of these records is skipped.
+ * Records that need no mapping, because their stored profile already has their digest. Before a
+ * record is mapped, the caller can only assume which profile it belongs to. A wrong assumption
+ * costs only time, because no other profile has the digest of the record. If several records of the
+ * chunk have the same id, none of them is skipped, because they become one row.
  */
 export class UnchangedRecords {
   readonly #digests: RecordDigests;
@@ -46,7 +46,7 @@ export class UnchangedRecords {
     return this.#offers[entity].unchanged;
   }
 
-  /** Starts a chunk. `bytes` contains the keys of the records. */
+  /** Starts a chunk. `bytes` are its bytes, which contain the ids of the records. */
   reset(bytes: Buffer = Buffer.alloc(0)): void {
     if (this.count > 0) this.#isUnchanged.fill(0);
     this.#bytes = bytes;
@@ -54,11 +54,12 @@ export class UnchangedRecords {
   }
 
   /**
-   * Assumes that the record's profile has the id in [start, end). The bytes must be valid UTF-8.
+   * Adds a record whose profile is assumed to have the id in [start, end). The id must be valid
+   * UTF-8.
    */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
-    // Skips ids whose COPY text would differ from their bytes.
+    // Ids that COPY would escape are left out.
     for (let at = start; at < end; at++) {
       const byte = this.#bytes[at] ?? 0;
       if (byte < SPACE || byte === BACKSLASH) return;
@@ -71,8 +72,8 @@ export class UnchangedRecords {
   }
 
   /**
-   * Remembers the records whose claims are true. `refuted` lists the positions of false claims,
-   * counted from 1.
+   * Marks records as unchanged if their claims are true. `refuted` contains the positions of the
+   * false claims, counted from 1.
    */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {
@@ -89,7 +90,10 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Returns whether a mapped row has the key of a skipped record, contrary to the assumption. */
+  /**
+   * Returns whether a mapped row has the same key as a skipped record. This happens if the id of
+   * the mapped record was not the assumed one.
+   */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -109,7 +113,7 @@ class Offers {
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
   #records = new Int32Array(initialRecords);
-  /** Keys to look up. `#unchanged` contains those keys whose profiles are unchanged. */
+  /** Indexes of keys. `#claimed`: all keys to look up. `#unchanged`: keys of unchanged profiles. */
   #claimed = noKeys;
   #unchanged = noKeys;
 
@@ -130,8 +134,8 @@ class Offers {
   }
 
   /**
-   * Returns claims approximately in the order of their keys, because neighbouring keys are in the
-   * same pages.
+   * Returns the claims approximately in the order of their keys. PostgreSQL can then look them up
+   * faster, because neighbouring keys are in the same pages.
    */
   claims(bytes: Buffer, digests: RecordDigests): Claims | null {
     const keys = this.#keys;
@@ -165,8 +169,7 @@ class Offers {
   }
 
   /**
-   * Returns the record whose key equals the bytes [start, end) of `other`. Returns -1 if there is
-   * no such record.
+   * Returns the record whose id equals the bytes [start, end) of `other`, or -1 if there is none.
    */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     return this.#records[this.#keys.find(bytes, other, start, end)] ?? -1;

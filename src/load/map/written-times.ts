@@ -1,4 +1,6 @@
-/* Converts times in other formats to ISO 8601. Years of two digits are from 1970 to 2069. */
+/*
+ * Converts times in other formats to ISO 8601. A year of two digits is a year from 1970 to 2069.
+ */
 
 const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
 const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
@@ -16,8 +18,8 @@ const longestTime = 100;
 type Parts = readonly (string | undefined)[];
 
 /**
- * Returns the time, or `null` if it is invalid. `rest` contains hour, minute, second, fraction, a
- * or p, and time zone.
+ * Returns the time in ISO 8601, or `null` if its year or hour is invalid. `rest` contains the
+ * matches of `clock`: hour, minute, second, fraction, a or p, and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;

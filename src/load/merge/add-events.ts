@@ -1,8 +1,9 @@
 /*
- * Events are only added, each id once. New events are copied into their table. A batch that
- * contains an existing event is merged from temporary tables. Content ids depend on the time, so
- * the primary key of `events` makes them unique. Given ids, and ids of events without a time, may
- * recur with a different time, so `sluice.event_ids` makes them unique per user.
+ * Adds events, each id only once. New events are copied directly into their table. If a batch
+ * contains events that exist, it is merged from temporary tables. A content id depends on the time
+ * of the event, and the primary key of `events` also contains the time, so it makes content ids
+ * unique. A given id, or the id of an event without a time, can recur with a different time. The
+ * table `event_ids` makes such ids unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -25,7 +26,9 @@ export interface NewEvents {
 /** COPY text of events, some of which may already exist. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows for `event_ids`. A row with a given id also has the hash of the event's key. */
+  /**
+   * Rows for `event_ids`, with the hash of the event's key as the last column (see `hashedIdText`).
+   */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }
@@ -88,8 +91,8 @@ export async function mergeEvents(
 }
 
 /**
- * Counts the events that do not exist yet. For a plan, adds `planned` times that number to the
- * plan's sums by name and date.
+ * Counts the events that do not exist yet, without adding them. For a plan, `planned` is 1, or -1
+ * to subtract events that were planned before. The plan then counts them by name and by date.
  */
 export async function classifyEvents(
   transaction: Transaction,
@@ -135,8 +138,8 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
   )`;
 
 /**
- * Replaces this load's events that have these ids. Events that retention has removed are not added
- * again.
+ * Replaces the stored events that have the ids in the batch. The load must have added these events.
+ * An event that retention has removed is not added again.
  */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
@@ -196,8 +199,8 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
   )`;
 
 /**
- * Copies a batch into temporary tables. The tables belong to the session, so they may still contain
- * rows of an earlier batch in the same transaction.
+ * Copies a batch into temporary tables of the session. Empties the tables first, because an earlier
+ * batch of the same transaction may have left rows in them.
  */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
@@ -230,8 +233,8 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
 }
 
 /**
- * Reports a missing partition as a transient error, because the partition may have expired since
- * the transaction began.
+ * Turns the error for a missing partition into a transient error, because the partition may have
+ * expired since the transaction began.
  */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {

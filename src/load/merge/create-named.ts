@@ -10,9 +10,9 @@ interface NamedBy {
 }
 
 /**
- * Creates missing profiles to which events refer. `ids` is a text[] in binary format. With
- * `keepKeys`, stores the keys of the new profiles as unchanged and not counted. The scalar subquery
- * guarantees an index lookup per row.
+ * Creates the profiles that do not exist among `ids` (a text[] in binary format). Events refer to
+ * them. With `keepKeys`, stores the keys of the new profiles as keys of unchanged records that are
+ * not counted. The scalar subquery guarantees an index lookup per row.
  */
 export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
   const id = sql.ref(idColumn[entity]);

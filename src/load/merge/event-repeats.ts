@@ -3,16 +3,17 @@ import { addOutcomes, countedKinds, noOutcomes, type OutcomesByKind } from '../.
 import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
- * Events that occur in several chunks of a load. Each chunk numbers equal events from 0, and treats
- * an existing id as if it had been stored before the load. All events of earlier chunks are known
- * only when all chunks are done.
+ * Finds events that occur in several chunks of a load. Chunks are merged independently of each
+ * other. Each chunk numbers its equal events from 0. If another chunk has added an event, the event
+ * looks as if it had been stored before the load. When all chunks are done, `replay-events.ts`
+ * corrects this.
  */
 
 /**
- * For each chunk, stores the events that earlier chunks also contain, and the given ids whose
- * stored event is not the first one in the file. If no event was unchanged, there is nothing to
- * store, except in a dry run, whose chunks do not find one another's events. Must be called in the
- * transaction that renews the claim.
+ * Stores which events of each chunk must be replayed: events that an earlier chunk also contains,
+ * and events with a given id for which a later chunk had already stored its event. If no chunk
+ * found an existing event, there are none. A dry run is an exception, because its chunks do not
+ * find each other's events. Must be called in the transaction that renews the claim.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -54,7 +55,7 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** Selects a row if any chunk of the load found an existing event. */
+/** SQL query that returns a row if a chunk of the load found an event that already existed. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
@@ -70,10 +71,7 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/**
- * Returns the repeats by the hash of their `eventKey`. Each event of the chunk has at most one
- * repeat.
- */
+/** Returns the events of a chunk that must be replayed, by the hash of their `eventKey`. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -89,7 +87,8 @@ export async function readEventRepeats(
 export type Corrections = OutcomesByKind;
 
 /**
- * Ends the replay of a chunk and corrects the counts. Returns false if that has already been done.
+ * Ends the replay of a chunk: deletes its data and corrects the counts. Returns false if that has
+ * already been done.
  */
 export async function endEventReplay(
   db: Database,

@@ -6,9 +6,10 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
 
 /**
- * Temporary tables of the session. They contain one batch, each key once. `company`: `null` keeps
- * the company, and '' removes it. `digest`: digest of the row's only record. `removes`: true if the
- * row removes a property or the company. `is_counted`: false for an additional row of a record.
+ * Temporary tables for one batch, in which each key occurs once. `company`: `null` keeps the
+ * company, and '' removes it. `digest`: digest of the record, if the row comes from a single
+ * record. `removes`: true if the row removes a property or the company. `is_counted`: false for an
+ * additional row of a record.
  */
 export const incomingTable = {
   users: 'incoming_users',
@@ -16,7 +17,7 @@ export const incomingTable = {
 } as const satisfies Record<Entity, string>;
 
 /**
- * Creates the tables when the first batch of a session arrives. Every commit empties the tables.
+ * Creates the temporary tables of the session if they do not exist yet. Every commit empties them.
  */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
@@ -36,7 +37,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** `target` is a table name followed by the columns. */
+/** `target` is a table with its columns in brackets. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -55,17 +56,15 @@ export interface MergeScope {
   /** True if stored values take precedence over incoming values. The batch then removes nothing. */
   readonly keepsExisting: boolean;
   /**
-   * True if `stored @> incoming` proves that nothing changes. That requires a batch that removes
-   * nothing, has no nested values, and does not let stored values take precedence.
+   * True if `stored @> incoming` is enough to prove that a row changes nothing. No row of the batch
+   * may then remove a value or have nested values, and stored values must not take precedence.
    */
   readonly flat: boolean;
-  /**
-   * Whether the tally counts all, some or none of the batch's rows. Additional rows are not
-   * counted.
-   */
+  /** Which rows of the batch the tally counts. It does not count additional rows. */
   readonly counted: 'all' | 'some' | 'none';
   /**
-   * True if the hashes of keys are stored. A key can occur again only in a load of several chunks.
+   * True if the hashes of the keys must be stored, because other chunks may contain the same keys,
+   * or because a capability needs them.
    */
   readonly keepKeys: boolean;
 }
@@ -87,7 +86,10 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** With `keepsExisting`, stored values take precedence. */
+/**
+ * SQL expression for the properties after a merge. With `keepsExisting`, stored values take
+ * precedence.
+ */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -98,7 +100,8 @@ export function merged(
 }
 
 /**
- * If `incoming` is `null`, the stored company is kept. If `incoming` is '', the company is removed.
+ * SQL expression for the company after a merge. If `incoming` is `null`, the stored company is
+ * kept. If `incoming` is '', the company is removed.
  */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
@@ -119,8 +122,9 @@ export function sameCompany(
 }
 
 /**
- * Tests whether the merge would change nothing. `@>` is much cheaper than merging, but is also true
- * if an incoming nested object is only a part of the stored one.
+ * SQL condition: a merge would change nothing. `@>` is much cheaper than merging. It cannot be used
+ * for nested values, because it is also true if an incoming object is only a part of the stored
+ * one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,
@@ -131,7 +135,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** Tests whether the stored row `p` already contains everything in the incoming row `i`. */
+/** SQL condition: the stored row `p` already contains everything in the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -140,8 +144,8 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
 }
 
 /**
- * Returns the marks of a written row: whether the row is new, how often this load has written it,
- * and the highest chunk that wrote it.
+ * SQL expressions that describe a row after it was written: whether it is new, how many chunks of
+ * this load have written it, and the highest of these chunks.
  */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);

@@ -1,6 +1,6 @@
 /*
- * Merges batches into stored profiles, property by property. `insertNewUsers` is faster for new
- * users.
+ * Merges batches into stored profiles, property by property. For new users, `insertNewUsers` is
+ * faster.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -19,12 +19,12 @@ import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
   readonly entity: Entity;
-  /** COPY text of a `RowBuffer`, in which each key occurs once. */
+  /** Rows of a `RowBuffer` as COPY text. Each key occurs once. */
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
   /**
-   * True if unchanged records have already been excluded by their digests. Nearly all rows then
+   * True if records whose digests are unchanged have been left out. Nearly all remaining rows then
    * change something.
    */
   readonly isSifted: boolean;
@@ -38,8 +38,8 @@ export interface Merged {
 }
 
 /**
- * Merges a batch: copies it into a temporary table, drops rows that change nothing, and upserts the
- * remaining rows in key order.
+ * Merges a batch: copies it into a temporary table, deletes the rows that change nothing, and
+ * upserts the remaining rows in key order.
  */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
@@ -66,22 +66,17 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
   await copyText(transaction.client, target, text);
 }
 
-/**
- * Merges the copied batch a second time for the replay. Does not count the rows or store their
- * keys.
- */
+/** Merges the copied batch again in a replay. Does not count its rows or store their keys. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  // A replayed profile normally exists, because a chunk of the load wrote it. If the profile was
-  // deleted, so were its rows in the batch.
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Drops rows that change nothing. Keeps rows written by another chunk of this load, because they
- * must be marked again. Otherwise, an older record could take precedence. The scalar subquery
- * guarantees an index lookup per row. For a join, a planner without statistics might read the whole
- * table.
+ * Deletes the rows of the batch that change nothing. Keeps rows whose profiles another chunk of
+ * this load has written, because `upsert` must store that this chunk also contains them. Otherwise,
+ * an older record could take precedence. The scalar subquery guarantees an index lookup per row.
+ * For a join, a planner without statistics might read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -113,8 +108,9 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * Completes a statement that defines `classified` rows. Stores the keys and counts the rows. `held`
- * is true for unchanged rows and `null` for new rows.
+ * End of a statement whose CTE `classified` contains the rows of a batch. Stores the keys of the
+ * rows and counts the rows. `held` is true for rows that change nothing and `null` for new
+ * profiles.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
@@ -147,16 +143,19 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/** Last columns of each row. `load_touches` is 1. */
+/**
+ * Returns the last columns of the table, which are the same for all users of a chunk.
+ * `load_touches` is 1.
+ */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }
 
 /**
- * Copies new users directly into the table. This takes about half the time of a merge, because
- * pages are filled, and there is no temporary table, no sort and no conflict. Throws a unique
- * violation if a user exists or is being added. The caller then rolls back and merges, and only
- * time is lost.
+ * Copies new users directly into the table. This takes about half the time of a merge: pages are
+ * filled, and there is no temporary table, no sort and no conflict. Throws a unique violation if a
+ * user exists or if another transaction is adding the user. The caller then rolls back and merges
+ * instead.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -177,8 +176,8 @@ export async function insertNewUsers(
 }
 
 /**
- * Profiles that may have these digests: a text[] and a uuid[] of equal length, both in binary
- * format.
+ * Claims that the profiles with these keys have these digests. The arrays, a text[] and a uuid[],
+ * have the same length and are in binary format.
  */
 export interface DigestClaims {
   readonly keys: Buffer;
@@ -186,10 +185,10 @@ export interface DigestClaims {
 }
 
 /**
- * Returns the positions (counted from 1) of false claims. A claim is false if the profile is
+ * Returns the positions of false claims, counted from 1. A claim is false if the profile is
  * missing, has a different digest, or was written by this load. A single index scan for all keys
- * takes half the time of a lookup per key. The subquery hides the array from the planner, which
- * would otherwise examine each key.
+ * takes half the time of a lookup per key. The array is in a subquery, because the planner would
+ * otherwise examine each key.
  */
 export async function findRefuted(
   db: Database,
@@ -217,8 +216,8 @@ export async function findRefuted(
 }
 
 /**
- * Stores the keys of records that were found unchanged before mapping. `keyHashes` is a bigint[] in
- * binary format.
+ * Stores the keys of records that were skipped as unchanged. `keyHashes` is a bigint[] in binary
+ * format.
  */
 export async function noteUnchanged(
   db: Database,

@@ -7,9 +7,10 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Selects a row if a chunk may have left keys unmarked. For example, one chunk created a company
- * for a user, then another chunk found the company's own record unchanged and did not count it.
- * With a preset, the same happens to users.
+ * SQL query that returns a row if the load may contain repeated keys that `upsert` has not noticed.
+ * It notices a repeated key only if both chunks write the row. For example, one chunk creates a
+ * company for a user, and another chunk finds the record of that company unchanged and does not
+ * write it. If the load has a preset, this can also happen to users.
  */
 const unresolved = sql`
   select 1
@@ -28,7 +29,7 @@ const unresolved = sql`
 export interface ChunksDone {
   readonly pass: LoadPass;
   /**
-   * True if several chunks may contain the same key and at least one chunk did not mark it. See
+   * True if several chunks may contain the same key, and a chunk did not write its row. See
    * `resolveRepeats`.
    */
   readonly hasRepeats: boolean;
@@ -63,13 +64,14 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds keys that occur in several chunks and were not marked by a chunk because it changed
- * nothing. Corrects the tally: a key counts once, as inserted if the load created its row, and the
- * key's other records count as superseded. For the replay, stores the keys that are out of order.
- * A key is out of order if a chunk found it unchanged and an earlier chunk wrote it afterwards, or
- * if two chunks each wrote it first. After a retry, every repeated key is out of order, because
- * another load may have run before the retry. Must be called in the transaction that renews the
- * claim.
+ * Finds keys that occur in several chunks, although a chunk did not write their rows, because it
+ * changed nothing. Corrects the counts: each key counts once, as inserted if the load created its
+ * row. The other records of the key count as superseded.
+ *
+ * A key must be replayed if its chunks did not take effect in file order: if an earlier chunk wrote
+ * the key after a later one had found it unchanged, or if two chunks each wrote it first. After a
+ * retry, all repeated keys must be replayed, because another load may have run before the retry.
+ * Stores these keys. Must be called in the transaction that renews the claim.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -78,9 +80,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Returns whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
- * grouping them. PostgreSQL sorts plain numbers because of `offset 0`, and because one entity is
- * processed at a time. Sorting rows would take seven times as long.
+ * Returns whether any key is repeated, which is rare. Sorting the hashes takes a third of the time
+ * of grouping them. Because of `offset 0`, and because entities are processed one after the other,
+ * PostgreSQL sorts plain numbers. Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -155,7 +157,10 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/** Selects the keys of `concerned` entities that occur in several chunks, with their counts. */
+/**
+ * CTEs with the keys that occur in several chunks, and their counts. The CTE `concerned` contains
+ * the entities to examine.
+ */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -188,15 +193,15 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     )`;
 
 /**
- * Counts keys as unchanged if the load changed them and then changed them back. If the log of
- * changes is missing, such keys still count as updated. Must be called after the replay, in the
- * transaction that ends the pass.
+ * Counts keys as unchanged if the load changed their profiles and then changed them back. If the
+ * log of changes is missing, such keys still count as updated. Must be called after the replay, in
+ * the transaction that ends the pass.
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // PostgreSQL underestimates how many hashes the arrays contain, and would otherwise compare every
-  // pair of keys.
+  // Without this, PostgreSQL compares every pair of keys, because it underestimates how many hashes
+  // the arrays contain.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
@@ -232,8 +237,8 @@ const rewritten = (loadId: number): RawBuilder<unknown> => sql`
   select entity, key_hash from load_replays where load_id = ${loadId}`;
 
 /**
- * Selects the keys that several chunks wrote and whose profiles are now the same as before the
- * load.
+ * SQL query for the keys that several chunks wrote, and whose profiles are now the same as before
+ * the load.
  */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
@@ -262,7 +267,10 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     )
   end`;
 
-/** Deletes from a plan the keys whose profiles would be the same before and after the load. */
+/**
+ * SQL statement that deletes rows from a plan if the profile would be the same before and after the
+ * load.
+ */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
   delete from planned_rows
   where load_id = ${loadId} and is_repeated
@@ -284,7 +292,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
 }
 
 /**
- * Deletes from the batch all rows whose keys need no replay. Returns the number of remaining rows.
+ * Deletes the rows of the batch whose keys need no replay. Returns the number of remaining rows.
  */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
@@ -296,13 +304,15 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
-/** Deletes the data that only running loads and retries need. */
+/**
+ * Deletes the hashes of keys and the data for the replay. Only running loads and retries need them.
+ */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);
 }
 
-/** Deletes the data stored for the replay, but not the hashes of keys. */
+/** Deletes the data for the replay, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -12,19 +12,19 @@ import {
 } from './incoming.ts';
 
 export interface Written {
-  /** Number of written rows, including additional rows of records. */
+  /** Number of rows that were written, including additional rows. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Number of rows already written by another chunk of this load. */
+  /** Number of written rows that another chunk of this load had already written. */
   readonly superseded: number;
 }
 
 /**
- * Merges the batch in one statement. Writes in key order, so that two writers do not deadlock. A
- * row stores the last load that wrote it, that load's highest chunk, and how many of its chunks
- * wrote the row (touches). If touches is 1, this chunk was the first. Otherwise, the key is
- * repeated.
+ * Merges the batch in one statement. Writes in key order, so that two writers do not deadlock. Each
+ * row stores the load that wrote it last, the highest chunk of that load that wrote it, and how
+ * many of its chunks wrote it (touches). If touches is 1, this chunk is the first of them.
+ * Otherwise, several chunks contain the key.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -40,8 +40,8 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Stores the chunk's keys. For the replay, stores keys that a later chunk had written before this
- * chunk.
+ * Stores the keys of the rows that the chunk wrote. If a later chunk had already written a row,
+ * also stores its key for the replay.
  */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
@@ -80,8 +80,8 @@ function countedExpression(scope: MergeScope) {
 }
 
 /**
- * Writes rows that change something. Also writes rows that another chunk of this load has written,
- * because they must be marked again.
+ * Writes the rows that change something. Also writes rows that another chunk of this load has
+ * written, because each of them must store its highest chunk and its number of chunks.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
@@ -121,10 +121,11 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Creates the missing companies of the batch's users, in key order like every write. Must be called
- * after the chunk's own companies are merged, because these count as inserted. With `keepKeys`,
- * stores the keys of the new companies as unchanged and not counted. Default of `named`: the
- * companies of the batch.
+ * Creates the companies of the batch's users that do not exist yet, in key order like every write.
+ * Must be called after the companies of the chunk have been merged, because otherwise they would
+ * not count as inserted. `named` are the companies that may not exist. Default: all companies in
+ * the batch. With `keepKeys`, stores the keys of the new companies as keys of unchanged records
+ * that are not counted.
  */
 export async function createCompanies(
   db: Database,
@@ -141,7 +142,10 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Selects the companies in `named` that do not exist. Looks up each company by primary key. */
+/**
+ * SQL query for the companies in `named` that do not exist. It looks up each company by primary
+ * key.
+ */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -169,8 +173,8 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
 /**
- * Removes nulls from new rows. ON CONFLICT inserts a new row together with the nulls that mean
- * removal.
+ * Removes nulls from new rows. ON CONFLICT merges only rows that exist, so a new row still contains
+ * the nulls that mean removal.
  */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;

@@ -12,7 +12,10 @@ import { summarisePlan } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Completes the rows of a plan and writes its summary. A repeated call does nothing. */
+/**
+ * Corrects the counts of a plan, adds the rows of capabilities, and writes the summary. Does
+ * nothing if the plan already has a summary.
+ */
 export async function concludePlan(
   context: LoadContext,
   claim: TaskClaim,

@@ -1,8 +1,8 @@
 /*
- * Plans the merge of a batch. Rows are written to `planned_rows` instead of to profiles. A chunk
- * compares its rows only with stored profiles. Then `replanIncoming` combines the keys that occur
- * in several chunks, in file order. Both use the same expressions as `merge-batch.ts`, so plan and
- * merge agree.
+ * Plans the merge of a batch: stores rows in `planned_rows` and leaves the profiles unchanged. Each
+ * chunk compares its rows only with stored profiles. When all chunks are done, `replanIncoming`
+ * combines the rows of keys that occur in several chunks, in file order. Plans and merges agree,
+ * because both use the expressions in `incoming.ts`.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -12,7 +12,7 @@ import { type Batch, copyBatch, countClassified, type Merged } from '../merge/me
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
 /**
- * Counts the outcomes that a merge would have. With `keepsRows`, also stores each row that would
+ * Counts the outcomes that a merge would have. With `keepsRows`, also stores the rows that would
  * change.
  */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
@@ -52,7 +52,7 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Selects rows with the column `held`, which is true if the row changes nothing and `null` if the
+ * SQL query for the rows of the batch. `held` is true if the row changes nothing, and `null` if the
  * profile is new.
  */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
@@ -84,7 +84,9 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
-/** The limit guarantees an index lookup per row. See `dropUnchanged`. */
+/**
+ * SQL query for the stored row. The limit guarantees an index lookup per row (see `dropUnchanged`).
+ */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
@@ -92,9 +94,9 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   limit 1`;
 
 /**
- * Counts, by name, the values that appear, change, disappear or change type. For a new row, `names`
- * must be the names in `after`. In most plans, most rows are new, so every comparison tests
- * `before` first.
+ * SQL query that counts, for each property, the values that are added, replaced or removed, or that
+ * change their type. `names` are the names to examine in a row. For a new row, these must be the
+ * names in `after`. Every condition tests `before` first, because most rows of most plans are new.
  */
 const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
@@ -113,7 +115,10 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   ) counted
   where appear + change + go > 0`;
 
-/** Counts a plan's new, changed and removed rows, and the changes of their values by name. */
+/**
+ * SQL expressions that count the new, changed and removed rows of a plan, and the changes of values
+ * by name.
+ */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),
   count(*) filter (where not is_new and after is not null),
@@ -134,9 +139,9 @@ const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
   ${mergedCompany(sql.ref('s.company_id'), sql.ref('s.incoming_company'), scope)} as merged_company`;
 
 /**
- * Merges the copied batch into the plan's rows with the same keys. If a key has no planned row,
- * merges into the stored profile. Must be called for chunks in file order. Repeating a chunk
- * changes nothing, so an interrupted replay can continue.
+ * Merges the copied batch into the plan's rows with the same keys. If a key has no such row, merges
+ * into the stored profile. Must be called for the chunks in file order. A second call for the same
+ * chunk changes nothing, so an interrupted replay can continue.
  */
 export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`

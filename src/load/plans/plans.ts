@@ -16,7 +16,7 @@ import {
   type SampledRow,
 } from './rows-store.ts';
 
-/* Plans for callers: a summary with some of the rows, or all rows as a file. */
+/* Shows plans to callers: a summary with some of the rows, or all rows as a file. */
 
 type Context = Pick<LoadContext, 'db'>;
 
@@ -63,7 +63,9 @@ export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
 /**
- * Yields each profile before and after as NDJSON, or each difference as CSV. Uses constant memory.
+ * Yields all rows of a plan. In NDJSON, a line contains a profile before and after the load. In
+ * CSV, a line contains one difference. Rows are read page by page, so memory use does not depend on
+ * their number.
  */
 export async function* exportPlan(
   { db }: Context,
