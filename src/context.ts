@@ -47,9 +47,9 @@ export interface SystemOptions {
   /** Name in pg_stat_activity and in logs. */
   readonly role: string;
   readonly poolSize: number;
-  /** Closed when the system is closed. Default: none. */
+  /** Connections of `reader`, in addition to `poolSize`. Default: none. */
   readonly readPoolSize?: number;
   readonly mergesSmallLoads?: boolean;
-  /** Closed with the system. Default: none. */
+  /** Closed when the system is closed. Default: none. */
   readonly sandboxes?: Sandboxes | null;
 }

@@ -39,8 +39,8 @@ interface CommandSpec<O extends Options, A> {
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
   /**
-   * At most one of these is set. `run` has no session, `inSession` has the database, and
-   * `inEnvironment` also has the environment given by --env.
+   * At most one of these is set. `run` is called without a session, `inSession` with the database,
+   * and `inEnvironment` also with the environment given by --env.
    */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;

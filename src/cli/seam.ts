@@ -32,7 +32,8 @@ export interface OpenSection<S extends TSchema = TSchema> {
   readonly file: OperatorFile<S>;
   /**
    * Compares the member with what is stored, without writing anything. Call it in the transaction
-   * of `write`, after `lockEnvironment`. Throws an error for people if the changes are not allowed.
+   * of `write`, after `lockEnvironment`. If the changes are not allowed, throws an error with a
+   * message for the user.
    */
   plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
 }

@@ -39,7 +39,7 @@ export interface SessionOptions {
 }
 
 /**
- * Number of database connections of a command, which does one thing at a time and also queues
+ * Number of database connections of a command. A command does one thing at a time, and also queues
  * tasks.
  */
 const poolSize = 4;
@@ -83,7 +83,7 @@ function accountName(): string {
   try {
     return userInfo().username;
   } catch {
-    // In a container, the user often has no entry in the list of accounts.
+    // In a container, the user often has no name.
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

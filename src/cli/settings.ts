@@ -23,7 +23,7 @@ export interface Cli {
   readonly entry: string;
   /** Loaded on demand, because some commands do not need the system. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Creates `default` if it is missing. @throws UsageError */
+  /** Creates the environment `default` if it is missing. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];

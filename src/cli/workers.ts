@@ -66,7 +66,7 @@ async function provideWorkers(
       log,
     });
   };
-  // If this command has started the database, all workers that it lists have ended.
+  // If this command has started the database, all workers recorded in the database have ended.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();

@@ -51,7 +51,8 @@ or, with --dry-run, something would change.`,
 });
 
 /**
- * Replaces the exit code of usage errors with that of failures, because it equals `wouldChange`.
+ * The exit code of usage errors equals `wouldChange`. Therefore, usage errors get the exit code of
+ * other failures.
  */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {

@@ -117,8 +117,8 @@ export async function look(
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, most);
-  // JSON records need no map, because their keys determine how they are read. Only if no record can
-  // be stored, an id is proposed.
+  // JSON records need no map, because their keys determine how they are read. An id is proposed
+  // only if no record can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);

@@ -16,7 +16,7 @@ const DISCOVERY_MS = 3_600_000;
 /** Maximum difference between the clocks of the provider and of this machine. */
 const CLOCK_TOLERANCE_S = 120;
 
-/** A failed sign-in. `code` selects the message for people. */
+/** A failed sign-in. `code` selects the message that is shown. */
 export class ProviderProblem extends Error {
   readonly code: ProblemCode;
   /** Fields for the log. They contain no personal values. */
@@ -266,7 +266,7 @@ const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_ABORT: 'away',
 };
 
-/** Returns the code of a problem. Without an OAuth error, the provider did not answer. */
+/** Returns the code of a problem. If the error is not from OAuth, the provider did not answer. */
 function codeOf(error: unknown): ProblemCode {
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && code.startsWith('OAUTH_')) {

@@ -21,10 +21,7 @@ export const accessGrants = itemsTable<Grant>({
 const CHECK_MS = 60_000;
 /** Time without an answer from the provider after which a session may do nothing. */
 const TRUST_MS = 5 * 60_000;
-/**
- * When a request of a session asks the provider, the session's other requests do not ask for this
- * time.
- */
+/** Milliseconds during which no second request of a session may ask the provider. */
 const TURN_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {

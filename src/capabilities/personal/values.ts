@@ -39,7 +39,8 @@ export class PersonalValues {
 }
 
 /**
- * Shows `(hash)` in place of a hash. For callers that store nothing, or whose rules hash nothing.
+ * Shows `(hash)` in place of a hash. Used by callers that store nothing, or whose rules hash
+ * nothing.
  */
 export const hiddenValues = new PersonalValues(null);
 

@@ -74,7 +74,7 @@ const ofRecords = [
 ];
 
 /**
- * Documents a route. The record of the product `example` is the example. If the SDK of the product
+ * Documents a route. The example is a record of the product `example`. If the SDK of the product
  * `strict` is strict, the document also lists refusals.
  */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {

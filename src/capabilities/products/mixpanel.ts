@@ -71,7 +71,7 @@ function readProperties({ $properties, ...columns }: JsonObject): JsonObject {
   return properties;
 }
 
-/** SDK operations on a profile. Only the first three do not depend on the stored value. */
+/** SDK operations on a profile. Only the first three can be applied without the stored value. */
 const updates = [
   ...['$set', '$set_once', '$unset'],
   ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],

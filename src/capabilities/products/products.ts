@@ -1,7 +1,7 @@
 /*
- * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. Files are
- * rewritten on receipt, and SDK requests when they are read. For each product, a pure function
- * converts a record, or returns the reason for refusing it (`read-records.ts`).
+ * Records from Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A file is
+ * converted when it is received, and an SDK request when it is read. For each product, a pure
+ * function converts a record, or returns the reason for refusing it (`read-records.ts`).
  */
 
 import { inputError } from '../../base/errors.ts';

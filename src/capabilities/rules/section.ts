@@ -37,7 +37,9 @@ export const rulesSection = defineSection({
   }),
 });
 
-/** Returns `stored` with the properties and other rules of `declared` added or replaced. */
+/**
+ * Merges `declared` into `stored`. Its properties and other rules replace those with the same name.
+ */
 function merge(stored: RulesDocument, declared: RulesDocument): RulesDocument {
   const entries = propertyEntities.flatMap((entity) => {
     const [before, after] = [stored[entity], declared[entity]];

@@ -16,7 +16,10 @@ export interface Confinement {
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** Commands by name, or the failure to read them, which affects only schedules with a command. */
+  /**
+   * Commands by name, or the error from reading them. The error affects only schedules that use a
+   * command.
+   */
   readonly commands: Commands | SourceFailure;
 }
 

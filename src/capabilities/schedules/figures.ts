@@ -122,7 +122,9 @@ interface Failing {
   readonly reason: string;
 }
 
-/* Searches backwards from the latest run for the last success, because few runs are in between. */
+/*
+ * Searches backwards from the latest run for the last success, because usually it was not long ago.
+ */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
     (array_agg(reason order by since))[1] as reason

@@ -86,7 +86,10 @@ async function requestJob(
   });
 }
 
-/** Copies the manifest last, because it shows that the copy is complete. May be repeated. */
+/**
+ * Copies the manifest last, because it shows that the copy is complete. A repeated call is
+ * harmless.
+ */
 async function deliverExport(
   context: ScheduleContext,
   run: RunAttempt,
@@ -112,7 +115,8 @@ async function deliverExport(
 }
 
 /**
- * Also called before the export is requested.
+ * Returns the absolute path of `toDir` and the root that contains it. Also called before the export
+ * is requested, so that a wrong folder is refused early.
  * @throws SourceFailure if `toDir` is outside `roots`
  */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {

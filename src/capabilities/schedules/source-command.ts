@@ -160,7 +160,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node would discard unread output when the program ends, so another stream keeps it.
+    // Node discards unread output when the program ends. A second stream keeps this output.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');

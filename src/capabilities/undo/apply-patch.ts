@@ -22,7 +22,7 @@ import { planEvents, removeEvents } from './remove-events-store.ts';
 
 const newline = 0x0a;
 
-/** Applies a chunk of an undo, or plans it, and counts its lines, in a single transaction. */
+/** Applies or plans a chunk of an undo, and counts its lines, in a single transaction. */
 export async function applyPatch(
   context: HookContext,
   claim: TaskClaim,

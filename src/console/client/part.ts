@@ -69,8 +69,8 @@ export interface Screen {
   readonly path: string;
   readonly component: AnyComponent;
   /**
-   * Position in the navigation. A screen without a position belongs to the screen whose path is a
-   * prefix of its path.
+   * Position in the navigation. If undefined, the screen belongs to the screen whose path is a
+   * prefix of this screen's path.
    */
   readonly nav: Nav | undefined;
 }
@@ -84,7 +84,8 @@ export function screen<Name extends string>(
   name: Name,
   ...nav: Nav | []
 ): Screen {
-  // If the import were rejected, the router would wait forever. The component throws instead.
+  // If the import were rejected, the router would wait forever. Therefore, a component that throws
+  // replaces it.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };

@@ -19,8 +19,8 @@ export function chooseRequestId(raw: IncomingMessage): string {
 const api = /^\/+(?:api\/+)?v1\//;
 
 /**
- * Sets the common headers. Refuses a request with two Host headers, because a proxy may have read
- * the other one than this server.
+ * Sets the common headers. Refuses a request with two Host headers, because this server and a proxy
+ * in front of it may use different ones.
  */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {

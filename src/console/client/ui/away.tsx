@@ -8,7 +8,7 @@ const outages = {
   database: 'The service has been without its database',
 } as const;
 
-/** Notice that there is an outage, and since when. */
+/** Shows that there is an outage, and since when. */
 export function Away(): VNode | null {
   const { cause = null, since = null } = outage.value ?? {};
   if (cause === null) return null;

@@ -229,7 +229,7 @@ export function Button({ look, needs, isExpanded, title, disabled = false, ...re
   );
 }
 
-/** Adds the button's subject for screen readers, which do not convey the button's row. */
+/** Adds the button's subject for screen readers, which do not announce the row that contains it. */
 export function named(verb: string, subject: string): VNode {
   return (
     <>
