@@ -1,5 +1,5 @@
-// Functions with which people change environments, keys and sessions. Each function also records an
-// entry in the audit log.
+// Functions that change environments, keys and sessions for a person. Each of them also records the
+// change as an act (`src/postgres/acts.ts`).
 import { type ActContext, act } from '../postgres/acts.ts';
 import {
   changeEnvironment,

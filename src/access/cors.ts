@@ -1,7 +1,4 @@
-/*
- * Allows pages from other origins to send records with a key, if the environment allows their
- * origin.
- */
+/* Lets pages from other origins send records. The environment of the key must allow the origin. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';

@@ -6,7 +6,7 @@ import type { ActContext } from '../postgres/acts.ts';
 /** A session of the console that has neither ended nor expired. */
 export interface HeldSession {
   readonly sessionId: string;
-  /** Secret of the browser. Only its digest is stored. */
+  /** The secret in the session's cookie. Only its digest is stored. */
   readonly cookie: string;
   readonly environmentId: number;
   readonly environment: string;
@@ -29,7 +29,7 @@ export interface SignInContext extends ActContext {
  * decides what the session may do.
  */
 export interface SignInWay<Session extends HeldSession = HeldSession> {
-  /** At most 20 lower-case letters. */
+  /** Name of the way: at most 20 lower-case letters. */
   readonly holder: string;
   /** Decides at each request what the session may do in its environment. */
   admit(context: SignInContext, session: Session): Promise<Admission>;

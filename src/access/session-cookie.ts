@@ -37,8 +37,8 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
 }
 
 /**
- * Returns true if PUBLIC_URL or the proxy's header indicates TLS. A forged header can only restrict
- * the cookie to TLS.
+ * Returns true if the browser uses TLS, according to PUBLIC_URL or the proxy's header. A forged
+ * header does no harm, because it can only restrict the cookie to TLS.
  */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);

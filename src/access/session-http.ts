@@ -35,7 +35,7 @@ async function renderCaller(system: System, caller: Caller): Promise<Static<type
   };
 }
 
-/** Served even under overload, so that the operator can use the console. */
+/** This route works even under overload, so that the operator can use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

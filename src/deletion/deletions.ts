@@ -162,7 +162,7 @@ interface DeletionRequest {
   /** Distinct ids, in the order of the request. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Options that capabilities define. Default: false. */
+  /** Options that capabilities define. A missing option is false. */
   readonly options: DeletionOptions;
 }
 

@@ -87,7 +87,7 @@ function startAttempt(
   };
 }
 
-/** The commit waits until the data is on disk. */
+/** Ends a deletion. The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);

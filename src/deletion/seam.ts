@@ -19,7 +19,7 @@ export interface DeletionSeam {
    * functions.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
-  /** Called in the transaction that fails a deletion. */
+  /** Called in the transaction that marks a deletion as failed. */
   failed?(db: Database, environmentId: number): Promise<void>;
   /**
    * Returns the time before which events may be only in files. Later events are all in the
@@ -68,7 +68,7 @@ export interface Attempt {
    * @throws ConflictError if another worker owns the task, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Call it regularly during long reads. @throws the reason of an aborted signal */
+  /** Call this regularly during long reads. @throws the reason of an aborted signal */
   goOn(): void;
 }
 

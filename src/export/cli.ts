@@ -49,7 +49,8 @@ const verify = defineCommand({
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
-  // The parent command `sluice export` parses --json, at any position.
+  // `--json` is not among the flags of this command, because `sluice export` parses it at any
+  // position.
   run: async ({ argument: folder, terminal, json }) => {
     const verification = await verifyExport(folder);
     const { files, rows, bytes, differences } = verification;

@@ -16,8 +16,8 @@ export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
   /**
-   * Number of events that the deletion removes or, for companies, changes. At most
-   * MAX_PREVIEWED_ROWS.
+   * Number of events that the deletion would remove. If companies are deleted, the number of events
+   * that would lose their company. At most MAX_PREVIEWED_ROWS.
    */
   readonly events: number;
   readonly users: number;

@@ -146,7 +146,7 @@ function signedHolder({ kind, id }: LinkHolder, { apiKey, adminKey }: KeyContext
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
-  /** End of validity as Unix time in seconds, with the same digits as in the link. */
+  /** End of validity, in seconds since 1970. The text is the same as in the link. */
   readonly expires: string;
   /** `null` if the link was sent in a message. */
   readonly holder: LinkHolder | null;

@@ -173,7 +173,7 @@ function anyOf(column: string, values: readonly string[]): Condition[] {
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** Keeps rows whose column is null. */
+/** Returns conditions that exclude the names and patterns. A row whose column is null is kept. */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -239,7 +239,7 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
-  // The expression is immutable, so the planner treats it as a constant. It is exact to the
+  // The planner treats this expression as a constant, because it is immutable. It is exact to the
   // microsecond for centuries.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }

@@ -37,7 +37,10 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/** Returns the folder if its name is the only one given and it contains an export. */
+/**
+ * Returns the folder if the only argument of the command is a folder with an export, otherwise
+ * `null`.
+ */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -143,8 +146,9 @@ async function loadFile(
 }
 
 /**
- * Restores the times of profiles, except for a stream, which does not contain these times. Counts
- * the stored rows that are identical to those in the file.
+ * After a load, restores the times at which the profiles were first and last seen. Files with a
+ * stream do not contain these times. Also counts the stored rows that are identical to rows of the
+ * file.
  */
 async function restoreFile(
   { system, environmentId }: ImportSession,

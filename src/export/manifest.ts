@@ -61,14 +61,11 @@ const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
-  /**
-   * All events from this instant on are stored. Set only if the range of the export begins before
-   * it. Retention may have removed those earlier events.
-   */
+  /** Cursor to pass as `since` of the next export. */
   cursor: Type.String(),
   /**
-   * Instant from which all events are stored. Set if the range begins earlier, because retention
-   * may have removed older events.
+   * All events from this instant on are stored. Set only if the range of the export begins before
+   * it. Retention may have removed earlier events.
    */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**

@@ -18,8 +18,8 @@ const eb = expressionBuilder<DB>();
 type OptionValues = ExportRequest['options'];
 
 /**
- * The export options that select users, and the schema of requests with these options. Both are
- * derived from the seams.
+ * All export options that select users, including those that capabilities define. Also contains the
+ * schema of requests with these options.
  */
 export class ExportOptions {
   readonly schema: ReturnType<typeof exportRequest>;

@@ -49,8 +49,8 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // The workers of earlier attempts are dead or paused, so this removes the files that they
-    // wrote. A paused attempt that resumes later removes its own files.
+    // The workers of earlier attempts are dead or paused, so their files can be removed. If a
+    // paused worker resumes, it removes the files that it writes after that.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));

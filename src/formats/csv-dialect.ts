@@ -62,7 +62,8 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // False for a delimiter outside ASCII, because its bytes look like letters.
+    // Bytes of 0x80 or more count as letters. With a delimiter outside ASCII, a quote next to it
+    // would therefore look like an apostrophe.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),

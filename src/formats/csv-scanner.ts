@@ -60,7 +60,7 @@ class Scanner implements RecordScanner {
   readonly #walkAll: boolean;
   /** Escape byte, or -1 if quotes are escaped by doubling them. */
   readonly #escapeByte: number;
-  /** 1 for each byte that may begin a blank record. */
+  /** Table with a 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
    * Buffer to which the remembered positions refer. A position equal to #end means that the byte

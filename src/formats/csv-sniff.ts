@@ -42,7 +42,7 @@ export interface CsvHints {
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** Beginning of a CSV. Leading blank lines and lines to skip are removed. */
+/** The first bytes of a CSV, without leading blank lines and without lines to skip. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
@@ -55,7 +55,7 @@ export interface Sniffed {
   readonly start: number;
   /** Number of lines before `start`. */
   readonly lines: number;
-  /** True if the first of these lines is Excel's `sep=` line, which `notes` reports. */
+  /** True if the first of these lines is Excel's `sep=` line. `notes` then mentions it. */
   readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
 }
@@ -66,8 +66,8 @@ interface Candidate {
 }
 
 /**
- * @throws InputError `invalid_field` if several readings are equally likely. The message names the
- * option that decides between them.
+ * @throws InputError `invalid_field` if several dialects or headers are equally likely. The message
+ * names the option that decides between them
  */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
@@ -112,7 +112,10 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /** Returns RFC 4180 with the most frequent delimiter, modified by the caller's options. */
+  /**
+   * Returns the dialect of RFC 4180 with the most frequent delimiter, changed by the caller's
+   * options.
+   */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -143,8 +146,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the dialects to try for the header, also with backslash escapes if a backslash precedes
-   * a quote in the sample.
+   * Returns the dialects to try for the header. If a backslash precedes a quote in the sample,
+   * these include dialects with backslash escapes.
    */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
@@ -329,7 +332,8 @@ class Sniffer {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     const isTable =
       first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    // A malformed first record is refused as the header.
+    // If the first record is malformed, it is chosen as the header, so that the error message
+    // describes it.
     const [best] =
       isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);

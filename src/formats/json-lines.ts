@@ -66,8 +66,8 @@ class Separators {
 
 class Commas {
   /**
-   * The bytes from a comma on that may be the last one in its line. Only blanks have followed it so
-   * far.
+   * A comma that may turn out to be the last byte of its line, except for blanks, and the blanks
+   * after it. These bytes have not been returned yet.
    */
   pending: Buffer = Buffer.alloc(0);
 

@@ -3,8 +3,8 @@ import { type InputError, inputError } from '../base/errors.ts';
 const MARK_BYTES = 3;
 
 /**
- * Line and column of a position in a document, for messages. All `at` are positions in the current
- * buffer.
+ * Line and column of a position in a document, for messages. Parameters called `at` are positions
+ * in the current buffer.
  */
 export class JsonPosition {
   /** Positions in the document at which the current buffer and the current line begin. */

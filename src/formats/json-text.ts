@@ -24,7 +24,10 @@ export interface ParsedJson {
  * a string does no harm, but costs time.
  */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
-/** Random for each process, so that callers cannot send a string that begins with the mark. */
+/**
+ * Marks a number. Random for each process, so that callers cannot send a string that begins with
+ * the mark.
+ */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
@@ -164,8 +167,8 @@ export function plainNumber(text: string): string {
 const KEPT_DIGITS = 15;
 
 /**
- * Returns true if jsonb can store the number. Its exponent and its length when written out are
- * limited.
+ * Returns true if jsonb can store the number. jsonb limits the exponent, and the length of the
+ * number when it is written without an exponent.
  */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));

@@ -13,7 +13,7 @@ export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** Kinds of numbers, by style number. */
+  /** For each style of the workbook, the kind of the numbers with that style. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
   /** True if the program that wrote the workbook did not store the results of formulas. */

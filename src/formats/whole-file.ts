@@ -6,7 +6,10 @@ export interface WholeFile {
   readonly read: ReadRange;
 }
 
-/** Bytes per read. Enough for a page, an archive's directory or most row groups that we write. */
+/**
+ * Number of bytes per read. This is enough for a page, an archive's directory or most row groups
+ * that we write.
+ */
 export const WINDOW_BYTES = 1024 * 1024;
 
 /** Reads small neighbouring ranges together, because each read from S3 needs a request. */

@@ -56,7 +56,7 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 class XmlReader {
   // Handling of namespaces by the parser (`xmlns: true`) would take twice as long.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
-  /** Bindings in scope. The innermost one is last. */
+  /** Namespaces in scope. The innermost one is last. */
   readonly #bindings: Binding[] = [];
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;

@@ -41,8 +41,7 @@ export class Fields {
   /** Number of properties that were dropped because their name is empty. */
   dropped = 0;
   /**
-   * Members of the record. Before the rest of the record is read, the caller may remove members
-   * that it has read itself.
+   * Members of the record. The caller may remove a member before the rest of the record is read.
    */
   object: JsonObject;
   readonly bytes: number;

@@ -89,7 +89,8 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  // Earlier batches are written first.
+  // If an earlier batch has not been written yet, the record joins the batches and is written after
+  // it.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));

@@ -6,8 +6,8 @@ import type { Database } from '../postgres/database.ts';
 /** A judge decides for each record whether it may be stored, and with which properties. */
 export interface JudgeSeam {
   /**
-   * Name of the use. After an environment has begun this use, all its single records and batches
-   * are judged.
+   * Name under which an environment uses this judge (`src/postgres/uses.ts`). After the use has
+   * begun, all single records and batches of the environment are judged.
    */
   readonly use: string;
   /**

@@ -14,8 +14,8 @@ interface Record_ {
   readonly dropped?: number;
   readonly bytes: number;
   /**
-   * Set if there is no separate record for this one. For example, the company in a user's record is
-   * stored too. Such a record may lack required properties.
+   * Set for a record that is derived from another one, such as the company in a user's record. It
+   * may lack required properties.
    */
   readonly isBeside?: true;
 }

@@ -7,7 +7,8 @@ import type { ReadItem } from './read-batch.ts';
 /** Accepts calls in the format of another service at the URLs of our own calls. */
 export interface CallSeam {
   /**
-   * Sentence for the API document, which also lists the responses by status and the error codes.
+   * Sentence about these calls for the API document. `answers` are their responses by status, and
+   * `refuses` their error codes.
    */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;

@@ -151,8 +151,8 @@ export interface EnvironmentNeed {
 }
 
 /**
- * Returns the problems of one environment or all environments that need attention. Takes longer the
- * more failures there are, but not the more records are stored.
+ * Returns the problems of one environment or all environments that need attention. The time that
+ * this takes depends on the number of failures, but not on the number of stored records.
  */
 export async function findNeeds(
   pool: pg.Pool,

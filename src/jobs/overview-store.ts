@@ -73,9 +73,9 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 
 /**
  * Number of records that the ledger of loads has lost or counted twice. The number of records read
- * must equal the sum of their outcomes, in a completed load also the number of records received,
- * and in the latest loads also the number of records in done chunks. Validation passes are excluded
- * from the last comparison, because they do not mark chunks as done.
+ * must equal three other numbers: the sum of the outcomes (all loads), the number of records
+ * received (completed loads), and the number of records in done chunks (latest loads). Validation
+ * passes do not mark chunks as done, so they are excluded from the last comparison.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(

@@ -109,7 +109,7 @@ const remove = route({
 });
 
 /**
- * Counts the users of a segment when the environment's turn has come. Stops if the caller
+ * Counts the users of a segment. Only a few such queries run at a time. Stops if the caller
  * disconnects.
  */
 async function count(

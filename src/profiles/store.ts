@@ -146,8 +146,8 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
 }
 
 /**
- * Condition that the id contains the text, or that a property does that gives the profile its name.
- * Ignores case.
+ * Condition that the text occurs in the id, or in a property that may contain the name of the
+ * profile. Ignores case.
  */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);

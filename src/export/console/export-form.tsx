@@ -56,7 +56,6 @@ export function ExportForm(part: Part): VNode {
 
 interface Filter {
   readonly label: string;
-  /** Form fields of this filter. */
   readonly fields: readonly string[];
   readonly control: (part: Part) => VNode;
 }

@@ -14,7 +14,10 @@ import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
-/** The server previews the content before the export starts. */
+/**
+ * Page with the form of a new export. The service computes a preview while the user fills in the
+ * form.
+ */
 export function Export(): VNode {
   const query = useQuery();
   const start = useStart();

@@ -19,8 +19,8 @@ declare module '../../console/client/lib/jobs.ts' {
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
 /**
- * Shows nothing if the request's lists were cut, because repeating it would create a different
- * export.
+ * Shows nothing if lists in the request were truncated, because the button would then create a
+ * different export.
  */
 export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();

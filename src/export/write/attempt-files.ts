@@ -44,7 +44,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Failures are logged, because nothing else retries the removal. */
+  /** Removes all files of the attempt. Logs failures, because nothing retries the removal. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -120,8 +120,8 @@ const end = Buffer.from([0x03, 0x00]);
 
 /**
  * Compresses a file on several threads. Each block uses the end of the previous block as its
- * dictionary and ends at a byte boundary. This makes the file a single gzip member. Some readers
- * stop after the first member.
+ * dictionary and ends at a byte boundary. The file is therefore a single gzip member. This matters,
+ * because some readers stop after the first member.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -187,7 +187,8 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // The promise is awaited in file order, possibly long after it rejects.
+    // The promise is awaited later, in file order. Without this handler, an earlier rejection would
+    // end the process.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
     // zlib copies the dictionary, so its memory may be reused.

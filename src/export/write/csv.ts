@@ -41,7 +41,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** All properties are in one column. */
+/** The columns are fixed, because all properties are in the column `metadata`. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),

@@ -66,7 +66,7 @@ export class ParquetColumn {
       total_compressed_size: BigInt(writer.offset - offset),
       data_page_offset: BigInt(dataOffset),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
-      // The minimum and maximum of JSON text are useless to readers.
+      // For JSON text, the minimum and maximum are omitted, because they are useless to readers.
       ...(this.#column.kind === 'json' ? {} : { statistics }),
     };
     this.#store.clear();

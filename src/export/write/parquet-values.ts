@@ -1,7 +1,10 @@
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/** Plain values, or a dictionary and an index into it for each value. */
+/**
+ * Values of a column, ready to be written: either plain, or as a dictionary and an index into it
+ * for each value.
+ */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
@@ -88,7 +91,10 @@ class Booleans implements ValueStore {
 const lengthBytes = 4;
 /** Number of values after which the store decides whether to keep its dictionary. */
 const trialValues = 250;
-/** Maximum number of slots to try. It limits the cost of values that were chosen to collide. */
+/**
+ * Maximum number of slots of the hash table that are tried for a string. Limits the cost of strings
+ * that were chosen to collide.
+ */
 const maxProbes = 32;
 
 /**

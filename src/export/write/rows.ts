@@ -230,7 +230,8 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
 }
 
 /**
- * Returns an integer exactly. The result is a bigint if a number could not represent all digits.
+ * Reads an integer without losing digits. Returns a bigint if a number could not represent all of
+ * them.
  */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {

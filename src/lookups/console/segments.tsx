@@ -124,8 +124,8 @@ interface EditorProps {
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
 /**
- * Counts the matching users on demand. Cannot save a segment that is defined in the definitions
- * file.
+ * Form for a segment. Counts the matching users on demand. A segment of the definitions file cannot
+ * be saved here.
  */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
