@@ -41,5 +41,4 @@ export const chunkJob: TaskKind<LoadContext> = {
   reconcile: startIdleLanes,
 };
 
-/** Ends a load whose chunks are all done. */
 export const finishJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'finish', run: finishLoad };

@@ -27,7 +27,6 @@ export function exitCodeOf(job: { readonly status: string; readonly endedAt: Dat
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
-/** A wrong command line. The message states the correct one. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -9,7 +9,6 @@ export interface Terminal {
   /** Prints progress, hints or complaints to standard error. */
   inform(text: string): void;
   json(value: unknown): void;
-  /** Styles the text if the terminal supports it. */
   style(style: Parameters<typeof styleText>[0], text: string): string;
   /** True if standard error is a terminal in which lines can be rewritten. */
   readonly live: boolean;
@@ -110,7 +109,6 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints `none` if there are no records. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],
@@ -131,7 +129,6 @@ export function printDone({ terminal, json }: Output, record: unknown, sentence:
   else terminal.print(sentence);
 }
 
-/** Prints JSON, or the fields as lines and the lists of records as tables. */
 export function printRecord({ terminal, json }: Output, record: object): void {
   if (json) {
     terminal.json(record);

@@ -43,7 +43,6 @@ export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   /** The system. The acts that it records name this caller. */
   readonly system: System;
   readonly server: Server;
-  /** Value returned by the route's `prepare`. */
   readonly prepared: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;

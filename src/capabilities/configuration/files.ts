@@ -17,7 +17,6 @@ export interface NamedFile {
   readonly path: string;
 }
 
-/** A file without problems. */
 export interface EnvironmentFile extends NamedFile {
   readonly members: readonly Member[];
 }

@@ -118,7 +118,6 @@ class ColumnValues {
   #type: ValueType = null;
   #filled = 0;
 
-  /** Ignores `null` and `undefined`. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;
@@ -183,7 +182,6 @@ function profile(entity: Entity, { record, key, properties, company, flags }: Ro
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,
-    // An empty company removes the user from the company.
     ...(company !== null && { company_id: company === '' ? null : company }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];

@@ -56,7 +56,6 @@ export async function hashPlan({ client }: Snapshot, plan: FilePlan): Promise<st
   return hash.digest('hex');
 }
 
-/** Returns no files if the plan has no rows. */
 export async function writeData(
   context: WriteContext & { readonly log: Logger },
   snapshot: Snapshot,
@@ -64,7 +63,6 @@ export async function writeData(
   plan: FilePlan,
 ): Promise<readonly WrittenFile[]> {
   const { db } = context;
-  // Each file is recorded in the database before it has any content.
   const store = { ...context.files, create: () => createDataFile(context, place) };
   const files = new AttemptFiles(store);
   const written: WrittenFile[] = [];

@@ -8,7 +8,6 @@ export interface Mirror {
 
 const defaultMaxRemoved = '5%';
 
-/** Returns `null` if no mirror is requested. */
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {

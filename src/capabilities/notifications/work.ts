@@ -4,7 +4,6 @@ import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext }
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** Maximum number of notifications that one worker sends at the same time. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
 /**

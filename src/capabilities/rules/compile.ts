@@ -115,7 +115,6 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Returns the properties to store. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {

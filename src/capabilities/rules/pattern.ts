@@ -8,9 +8,7 @@ import { RE2JS, RE2JSException, RE2Set } from 're2js';
 const MAX_PATTERN_SIZE = 2_000;
 /** Maximum product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
 const MAX_PATTERN_WORK = 1_000_000;
-/** Maximum number of compiled patterns per process. */
 const MAX_PATTERNS = 32;
-/** Maximum memory for the steps of one pattern. */
 const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;

@@ -38,7 +38,8 @@ export const rulesSection = defineSection({
 });
 
 /**
- * Merges `declared` into `stored`. Its properties and other rules replace those with the same name.
+ * Merges two documents. If both contain a property or another rule with the same name, `declared`
+ * takes precedence.
  */
 function merge(stored: RulesDocument, declared: RulesDocument): RulesDocument {
   const entries = propertyEntities.flatMap((entity) => {

@@ -4,7 +4,6 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Number of lost workers after which a run fails. */
 const MAX_RUN_LOSSES = 5;
 
 /**

@@ -122,7 +122,6 @@ export function readStopped(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Gives an undo the place of a load in the lane. */
 export async function takePlace(db: Database, undoId: number, loadId: number): Promise<void> {
   await sql`
     update loads set lane_position = (select l.lane_position from loads l where l.load_id = ${loadId})

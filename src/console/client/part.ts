@@ -97,7 +97,6 @@ export function screen<Name extends string>(
 interface LoadOption {
   /** Fields that have a control, by their names in the API. */
   readonly fields: readonly string[];
-  /** Fields that have no control. */
   readonly otherFields: readonly string[];
   readonly Control: AnyComponent<{ readonly query: Query }>;
   /**

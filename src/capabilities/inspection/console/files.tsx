@@ -21,7 +21,6 @@ export function Files({ query }: { readonly query: Query }): VNode {
   const send = async (files: readonly File[]): Promise<void> => {
     const sent = await Promise.all(files.map(sendFile));
     const [only] = sent;
-    // If only one file was sent, shows it immediately.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
       query.go({ ...noOptions, upload: only });
     }

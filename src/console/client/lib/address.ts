@@ -1,4 +1,3 @@
-/* Addresses of the page, its screens and the API. */
 import { useLocation } from 'preact-iso';
 
 /** Path prefix of a proxy. The server writes it into the page. */

@@ -1,4 +1,3 @@
-/* Data that a screen loads and reloads, and actions of buttons and forms. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';

@@ -1,5 +1,3 @@
-/* Jobs: their records, their addresses and their states. */
-
 import { useLocation } from 'preact-iso';
 import { type LoadType, loadTypes } from '../../../domain/load.ts';
 import type { JobListItem } from '../../../http/job.ts';
@@ -12,7 +10,6 @@ import { visibleText } from './format.ts';
 // biome-ignore lint/suspicious/noEmptyInterface: each kind adds a member.
 export interface JobDocuments {}
 
-/** `type` is the discriminant. */
 export type JobDetail = JobDocuments[keyof JobDocuments];
 
 export type LoadJob = Extract<JobDetail, { readonly type: LoadType }>;

@@ -1,5 +1,3 @@
-/* Users and companies: their names and their addresses. */
-
 import { screenHref } from './address.ts';
 
 export type Entity = 'users' | 'companies';

@@ -106,7 +106,6 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'ca
   readonly children?: ComponentChildren;
 }
 
-/** A panel with a table and, if the rows are a page, a pager. */
 export function List<T>(props: ListProps<T>): VNode {
   const { of, title, aside, caption = title ?? '', one = 'row', many, children, ...table } = props;
   const isMain = title === undefined;
@@ -150,7 +149,6 @@ interface PagerProps {
   readonly many?: string | undefined;
 }
 
-/** Number of rows, and links to the first page and the next page. */
 export function Pager({ page: { items, total, next }, one, many = `${one}s` }: PagerProps): VNode {
   const query = useQuery();
   const isFirst = query.get('cursor') === '';

@@ -305,7 +305,6 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
 /** The name is a string if the console chose it, and an element if a caller chose it. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
-/** Omits facts without a value. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
   const filled = of.filter(([, value]) => value !== null && value !== undefined);
   return (

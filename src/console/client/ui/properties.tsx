@@ -11,7 +11,6 @@ export function Value({ of }: { readonly of: unknown }): VNode {
   return <VisibleText text={valueText(of)} />;
 }
 
-/** Length above which a value is collapsed. */
 const longText = 400;
 
 /** Shows a complete value, collapsed if it is long. */

@@ -15,7 +15,6 @@ interface EditorFormProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
   readonly text: string;
-  /** Placeholder that is shown while the text is empty. */
   readonly example?: string;
   readonly onInput: (text: string) => void;
   readonly verb: string | null;
