@@ -162,8 +162,8 @@ export function consume(
       // Maximum seconds to wait for a notice. A lost notice is repeated by the reconciler.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // Pause after a refused connection. BullMQ's default of 15 s would use up the whole time
-      // within which work must resume.
+      // Pause after a connection was refused. With BullMQ's default of 15 s, work would resume too
+      // late.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

@@ -24,16 +24,16 @@ export interface OpenRedisOptions
 }
 
 /**
- * A connection counts as dead if a command gets no response within this time, which exceeds the ten
- * seconds that a worker waits for work.
+ * A connection counts as dead if a command gets no response within this time. The time must be
+ * longer than the ten seconds for which a worker waits for work.
  */
 const silenceMs = 30_000;
-/** Maximum time for a sentinel to respond, after which the next sentinel is asked. */
+/** If a sentinel does not respond within this time, the client asks the next sentinel. */
 const sentinelTimeoutMs = 2_000;
 
 /**
- * Opens a connection to a single server, to the current master, or to a cluster. Only its commands
- * report errors.
+ * Opens a connection to a single server, to the current master behind sentinels, or to a cluster.
+ * Errors of the connection are reported only by its commands.
  */
 export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
@@ -55,8 +55,8 @@ function openOne(
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
     retryStrategy: once ? () => null : pauseMs,
-    // After an unannounced failover, the old master is a replica, so this connection leads to the
-    // wrong server.
+    // This error means that the server has become a replica without closing the connection. After
+    // reconnecting, the connection leads to the new master.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -87,7 +87,8 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Host names are resolved by each connection, because certificates contain them.
+      // Passes on the host name instead of an address, because the servers' certificates contain
+      // names. Each connection then resolves the name itself.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
@@ -113,8 +114,8 @@ const pauseMs = growing(100, 2_000);
 const answerMs = 5_000;
 
 /**
- * Calls `talk` with a separate connection, which may lead to any node of a cluster. Throws within
- * seconds if Redis is unavailable.
+ * Calls `talk` with a new connection. In a cluster, the connection may lead to any node. Throws
+ * within seconds if Redis is unavailable.
  */
 export async function askRedis<T>(
   server: RedisServer,
@@ -134,7 +135,8 @@ export async function askRedis<T>(
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // The error event states the cause. The failed call only reports that the connection is closed.
+    // `cause` is the error of the connection. `error` would only report that the connection is
+    // closed.
     throw cause ?? error;
   } finally {
     redis.disconnect();
@@ -142,8 +144,8 @@ export async function askRedis<T>(
 }
 
 /**
- * Connects if necessary. Throws unless Redis responds in time, because connecting to a broken
- * cluster may never end.
+ * Connects if necessary, and waits for a response from Redis. Throws after `timeoutMs`, because
+ * connecting to a broken cluster may never end.
  */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
@@ -157,8 +159,8 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
 }
 
 /**
- * Returns the reason why Redis does not respond, and the cure, worded as the predicate of a
- * sentence.
+ * Returns the reason why Redis does not respond, and the cure, as text that follows the name of the
+ * server in a sentence.
  */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';

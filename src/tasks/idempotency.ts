@@ -13,9 +13,10 @@ export interface EarlierAnswer<JobId> {
 }
 
 /**
- * Claims a key, and stores the `jobId` of the request if it has one. Call it in the request's
- * transaction. Returns the earlier response, or `null` for a new key. If another request is using
- * the key, waits until that request commits.
+ * Claims a key for a request, in the request's transaction. `jobId` is the id of the job that the
+ * request creates, or `null`. Returns `null` if the key is new. Otherwise, returns the response to
+ * the earlier request. If another request is using the key, waits until that request has been
+ * committed.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -42,8 +43,8 @@ export async function claimIdempotencyKey<JobId extends string | null>(
 }
 
 /**
- * Stores the response for a key that this transaction has claimed. `answer` is either the response
- * or the id of an existing job.
+ * Stores the response for a key that this transaction has claimed. The response is an object or,
+ * for an existing job, the id of that job.
  */
 export async function keepAnswer(
   db: Database,

@@ -5,18 +5,18 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/**
- * Event that reports the end of a job or of a capability's work, or the refusal of an operator's
- * file.
- */
+/** Reports that a job or a capability's work has ended, or that an operator's file was refused. */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
   /** `null` if the event does not concern a job. */
   readonly jobId: string | null;
-  /** Mail addresses that the job or work lists for this outcome. */
+  /** Mail addresses that were given for this job or work, and for this outcome. */
   readonly emails: readonly string[];
-  /** Renders the job, work or file. Called only if somebody is notified. */
+  /**
+   * Returns the job, work or file that the event concerns. Called only if the event is sent to
+   * somebody.
+   */
   readonly describe: () => Promise<object>;
 }
 
@@ -26,7 +26,7 @@ export interface JobSeam {
    * commit.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns additional mail addresses to notify. */
+  /** Returns further mail addresses to which the event is sent. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 

@@ -12,8 +12,8 @@ import { countOf, type Database, literally, prepared, selectWhere } from '../pos
 const MAX_SHOWN_PARAMETERS = 100;
 
 /**
- * Condition for loads with rejects that no mend has corrected. loads_rejects_idx has the same
- * condition.
+ * Condition for loads with rejects that no mend has corrected. It contains the condition of
+ * loads_rejects_idx, so the planner can use that index.
  */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
@@ -31,7 +31,7 @@ export interface JobFilter {
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Idempotency key of a request that created or changed the job within the last 24 hours. */
+  /** Idempotency key that a request used within the last 24 hours to create or change the job. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -99,8 +99,8 @@ export async function pageJobs(
 }
 
 /**
- * Returns whether fewer than `most` jobs are unfinished. Counting stops at `most`, which limits how
- * many index entries are read.
+ * Returns true if fewer than `most` jobs are unfinished. Counts no more than `most` jobs, which
+ * limits the cost.
  */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
@@ -114,7 +114,9 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
   return unfinished < most;
 }
 
-/** Origin, options and phases of a job: the part of its document that all kinds of jobs share. */
+/**
+ * The part of a job's document that is the same for all kinds of jobs: origin, options and phases.
+ */
 export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
@@ -141,8 +143,8 @@ export async function readJobHistory(
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
-  // `ended_at` is the start of the transaction that ended the job. Later phases of that transaction
-  // get the same time.
+  // `ended_at` is the start of the transaction that ended the job. A phase of that transaction may
+  // have a later time. Such a phase is shown with the time of the end.
   const last = endedAt?.getTime() ?? Number.POSITIVE_INFINITY;
   const reached = times.flatMap(({ phase, at }) =>
     at === null ? [] : [{ phase, at: new Date(Math.min(Date.parse(at), last)) }],
@@ -154,7 +156,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     options,
-    // The request of an export may be too long to show.
+    // If the request of an export is too long to show, it is `null` here.
     optionsCut: optionsCut || row.options['request'] === null,
     phases: reached,
   };
@@ -233,7 +235,7 @@ function shorten(value: unknown): unknown {
 
 const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Rows of killed workers are kept for an hour.
+  // A killed worker leaves its row behind. The row is kept for an hour.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 

@@ -9,7 +9,7 @@ import { insertTask } from './store.ts';
 // Lanes of jobs. A lane contains an environment's loads and deletions, which run one by one in the
 // order in which they were accepted.
 
-/** First key of the advisory lock. The second key is the environment's id. */
+/** First key of a lane's advisory lock. The second key is the id of the environment. */
 const laneLock = 0x4c414e45;
 
 /**
@@ -37,7 +37,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // A running job is always first in the lane and blocks the other jobs.
+  // If a job is running, the statement returns that job, and no other job may start.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
@@ -52,8 +52,8 @@ export function idleLanes(db: Database): Promise<number[]> {
 }
 
 /**
- * Expression that counts the unfinished jobs ahead of a queued job, up to MAX_COUNTED_AHEAD. Use it
- * only for single jobs and not for lists.
+ * Returns SQL for the number of unfinished jobs ahead of a queued job, counted up to
+ * MAX_COUNTED_AHEAD. The SQL contains a subquery, so use it for single jobs and not for lists.
  */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
@@ -75,13 +75,14 @@ const rateSeconds = 30;
 
 /**
  * Returns lanes that have unfinished jobs. The lane whose oldest job has waited longest is first.
- * `running` may be `null`.
+ * The field `running` is the running job of the lane, or `null`.
  */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// Reads all chunks of running loads (at most a few thousand), but no chunks of waiting loads.
+// This statement reads all chunks of running loads (at most a few thousand). It does not read
+// chunks of waiting loads.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at

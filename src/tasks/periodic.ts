@@ -6,10 +6,13 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** A number of failures that is never reached, because this work must never fail permanently. */
+/** A limit that is never reached. Periodic tasks must not fail permanently. */
 const endless = 1_000_000;
 
-/** Properties of periodic tasks. All workers share a single task of each kind. */
+/**
+ * Members of `TaskKind` that all kinds of periodic tasks have in common. Each kind has a single
+ * task, which all workers share.
+ */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,

@@ -4,9 +4,9 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * Refuses a request if the environment has too many unfinished jobs. A repeated request is not
- * refused, so it gets its earlier response. With n concurrent requests, the limit may be exceeded
- * by up to n.
+ * Refuses a request if the environment has too many unfinished jobs. If the idempotency key is
+ * known, the request is not refused, because it gets the earlier response. If n requests arrive at
+ * the same time, they may exceed the limit by up to n.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

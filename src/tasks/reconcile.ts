@@ -8,13 +8,12 @@ import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { takeUnnotifiedTasks } from './unnotified-store.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** Time after which a notice is repeated if no worker has reacted to it. */
+/** If no worker has claimed a task within this time after a notice, the notice is repeated. */
 const notifyAgainMs = 5_000;
 
 /**
- * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers and repeats
- * lost notices. Also calls `reconcile` for each kind of task. Several processes may call this
- * concurrently and repeatedly.
+ * Ends lost sessions, frees the tasks of vanished workers, and repeats lost notices. Then calls
+ * `reconcile` of each kind of task. Several processes may call this concurrently and repeatedly.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -51,7 +50,7 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Number of polls between reconciliations while no task is active. */
+/** While no task is active, only one in this number of polls reconciles. */
 const POLLS_AT_REST = 5;
 
 /**
@@ -80,9 +79,9 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a task in a separate worker process, and resolves when that process ends. A task that ends
- * its worker also ends the other work in it. Therefore, a task that has lost SUSPECT_LOSSES workers
- * runs alone. Any further loss must then be its own fault.
+ * Runs a suspect in a separate worker process, and resolves when that process ends. A suspect is a
+ * task that has lost SUSPECT_LOSSES workers. Another task in the same process may have ended those
+ * workers. If the suspect runs alone and still loses its worker, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

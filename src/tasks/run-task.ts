@@ -9,8 +9,9 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * Abort signals that stop work. `stopping` stops tasks whose kind stops at once. `deadline` stops
- * all others.
+ * Signals that stop tasks. `stopping` is aborted when the worker begins to stop, and stops tasks
+ * whose kind stops at once. `deadline` is aborted at the shutdown deadline, and stops all other
+ * tasks.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -20,7 +21,10 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Several candidates are tried, because other workers may be claiming the first ones. */
+/**
+ * Maximum number of tasks that a worker tries to claim. The first ones may be claimed by other
+ * workers at the same time.
+ */
 const candidates = 16;
 
 export async function runNextTask<C extends TaskContext>(
@@ -42,7 +46,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Another worker has claimed the candidate in the meantime.
+    // Another worker was faster. Tries the next candidate.
     if (claim === null) continue;
     turns.markServed(next.environmentId);
     return claim;
@@ -122,8 +126,9 @@ async function giveBack<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // After a transient error: a new owner or a cancellation ended our session. Other errors may
-    // have occurred after the commit that ended the task.
+    // This attempt no longer owns the task. A transient error is normal in this case, because the
+    // new owner or a cancellation ended the session. Any other error may have occurred after the
+    // commit that ended the task, so it is logged as a warning.
     return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
@@ -144,8 +149,8 @@ function sortOf(error: unknown): keyof Tolerance {
 }
 
 /**
- * Releases the task without counting the attempt. First ends the session, which releases its locks.
- * Later writes fail at the fence.
+ * Releases the task, and does not count the attempt. First ends the session of the work, which
+ * releases its locks. If the work continues, its writes fail at the fence.
  */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
@@ -159,8 +164,8 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Waits for the work, but throws the signal's reason at the deadline. Work that is still running
- * then cannot commit, because of the fence.
+ * Waits for the work. At the deadline, throws the signal's reason without waiting any longer. The
+ * work may continue, but the fence prevents its commit.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
@@ -176,12 +181,12 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Environments beyond this number count as not served recently. */
+/** Maximum number of environments that `Turns` remembers. All others count as never served. */
 const maxRemembered = 1_000;
 
 /**
- * Remembers which environments this process has served. Among equally busy environments, the one
- * served longest ago gets the next turn.
+ * Remembers the order in which this process has served environments. Among environments with the
+ * same number of running tasks, the one that was served longest ago is next.
  */
 export class Turns {
   readonly #served = new Set<number>();

@@ -5,15 +5,15 @@ import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /**
- * Runs tasks that spend most of their time waiting. They bypass the queue, so that a hanging task
- * does not take the place of a chunk.
+ * Runs tasks that spend most of their time waiting. These tasks are not run by jobs of the queue,
+ * because a hanging task would occupy a place that chunks need.
  */
 export interface Runner {
   /** Called by the queue and the reconciler when work may be due. */
   wake(): void;
   /**
-   * Stops claiming tasks. Immediately releases tasks that can stop at once, and after `graceMs`
-   * those that have not ended.
+   * Stops claiming tasks. Immediately releases tasks whose kind stops at once. After `graceMs`,
+   * releases all tasks that are still running.
    */
   stop(graceMs: number): Promise<void>;
 }
@@ -57,13 +57,13 @@ export function startRunner<C extends TaskContext>(
 }
 
 /**
- * Runs a few tasks directly in the process that created them, bypassing the queue. Environments
- * take turns.
+ * Runs a few tasks directly in the process that created them, without the queue. Tasks of different
+ * environments are run in turn.
  */
 export interface OwnTasks {
   /**
-   * Runs a new task. Returns false if there is no free place or another environment has the turn.
-   * The caller must then notify the queue.
+   * Runs a new task if a place is free and it is the turn of the task's environment. Otherwise,
+   * returns false, and the caller must notify the queue.
    */
   tryRun(task: DueTask, environmentId: number): Promise<boolean>;
   stop(graceMs: number): Promise<void>;
@@ -91,7 +91,8 @@ export function openOwnTasks<C extends TaskContext>(
   let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // Attempts do not overlap, so each of them sees the current free places and turns.
+      // Only one call at a time looks for a place, because a second one would not know the result
+      // of the first.
       if (attempt !== null || !places.areFree) return false;
       attempt = take(task, environmentId).finally(() => {
         attempt = null;
@@ -136,7 +137,7 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** `endSearch` resolves once no more tasks can start. */
+  /** `endSearch` must resolve when no further task can start. */
   async stop(graceMs: number, endSearch: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');

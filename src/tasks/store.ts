@@ -1,7 +1,8 @@
-// Stores tasks: background work that is waiting or running. A task is inserted in the transaction
-// that needs it. A waiting task has no lease. A claim gives the task a lease and a new attempt
-// number. `endTask` is the fence: as the last statement of the transaction that writes the result,
-// it deletes the task. `rescueTasks` frees tasks whose lease has lapsed. Start reading at
+// Stores tasks, which are the units of background work. A task is inserted in the transaction that
+// needs the work. A waiting task has no lease. A worker that claims a task gets a lease and a new
+// attempt number. The transaction that writes the result ends with `endTask`, which deletes the
+// task. If the claim no longer owns the task, `endTask` returns false and the transaction is rolled
+// back. This is the fence. `rescueTasks` frees tasks whose lease has lapsed. Start reading at
 // `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
@@ -24,8 +25,8 @@ export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
 /**
- * Condition that no worker owns the task and its pause is over. A wait that begins in the future,
- * because the clock was set back, also counts as over.
+ * Condition that a task can be claimed: no worker owns it, and its pause is over. If the clock has
+ * been set back, the pause may begin in the future. Such a pause also counts as over.
  */
 export const isDue = sql<boolean>`(
   t.lease_until is null
@@ -43,7 +44,7 @@ const taskColumns = sql`
   t.attempt,
   t.failures`;
 
-/** Condition that the claim still owns its task. Every write of a claim is fenced by it. */
+/** Condition that the claim still owns its task. Every write of a claim requires it. */
 export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>): RawBuilder<boolean> {
   return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
 }
@@ -68,8 +69,8 @@ export function deleteTasks(
 }
 
 /**
- * Returns running tasks to the waiting state, so that new attempts start. The lost attempts do not
- * count as failures.
+ * Takes running tasks away from their workers, so that new attempts start. The interrupted attempts
+ * do not count as failures.
  */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
@@ -92,11 +93,12 @@ export interface NextTask {
 }
 
 /**
- * Finds up to `limit` pairs of kind and environment, in the order in which to try them. Several are
- * needed because other workers may claim the tasks of the first pairs. In plain order of arrival,
- * an environment with many early tasks would get all workers. Therefore, environments take turns:
- * first by the fewest running tasks, then by the longest time since this process served them (the
- * order of `served`). Tasks that have lost too many workers are excluded (see `findSuspect`).
+ * Returns up to `limit` pairs of kind and environment, in the order in which a worker tries to
+ * claim a task of them. One pair is not enough, because other workers may claim its tasks first. If
+ * the order were that of arrival, an environment with many early tasks would get all workers.
+ * Therefore, the environment with the fewest running tasks is first. Among equals, the environment
+ * that this process served longest ago is first (`served` is in this order). Tasks that have lost
+ * too many workers are excluded (see `findSuspect`).
  */
 export function findNextTasks(
   db: Database,
@@ -123,8 +125,8 @@ export function findNextTasks(
 }
 
 /**
- * Returns a recursive query called `name`. It finds the first task of each kind and environment,
- * step by step through the index.
+ * Returns the text of a recursive query with the name `name`. The query finds the first task of
+ * each kind and environment. It skips from one to the next through the index.
  */
 export function firstOfEach(
   name: string,
@@ -153,8 +155,9 @@ const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${workerName}`;
 
 /**
- * Claims the first due task, or returns `null`. If `maxOfGroup` is set, only one claim of this kind
- * is made at a time.
+ * Claims the first due task of a kind and environment. Returns `null` if there is none. With
+ * `maxOfGroup`, a lock prevents two claims of this kind at the same time, because together they
+ * could exceed the limit.
  */
 export async function claimNextTask(
   db: Database,
@@ -176,7 +179,7 @@ export async function claimNextTask(
   });
 }
 
-/** Spells GRUP. Class of an advisory lock with two keys. */
+/** Spells GRUP. First key of the advisory lock in `claimNextTask`. */
 const groupLock = 0x47525550;
 
 function claimFirst(
@@ -199,8 +202,8 @@ function claimFirst(
 }
 
 /**
- * Claims a task, or returns `null`. If the task's previous worker vanished, counts a loss. A task
- * that would reach `maxLosses` is not claimed.
+ * Claims a task that is waiting or whose worker has vanished, and counts a vanished worker as a
+ * loss. Returns `null` if a worker owns the task, or if the task would reach `maxLosses`.
  */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(prepared(db))`
@@ -212,8 +215,8 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
 }
 
 /**
- * Renews the lease. Returns false if the claim no longer owns the task. Inside a transaction, it
- * also serves as a fence.
+ * Renews the lease. Returns false if the claim no longer owns the task. In a transaction that is
+ * rolled back in this case, the call is also a fence.
  */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`
@@ -229,7 +232,8 @@ export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
 }
 
 /**
- * Makes a recurring task wait for its next run. Returns false if the claim no longer owns the task.
+ * Releases a recurring task, which becomes due again after `pauseMs`. Returns false if the claim no
+ * longer owns the task.
  */
 export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
   return hasRows(db)`
@@ -246,7 +250,7 @@ export interface Setback {
 }
 
 /**
- * Releases the task. Returns the task's error count, or `null` if the claim no longer owns the
+ * Releases the task. Returns the number of its failures, or `null` if the claim no longer owns the
  * task.
  */
 export function releaseTask(

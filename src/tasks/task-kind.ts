@@ -1,8 +1,8 @@
-// The only engine of background work. A transaction that needs work inserts a row into
-// `sluice.tasks` and then notifies the queue. A queue job only reports that some work is due: its
-// worker runs the task whose turn it is (`runNextTask`). `runTask` claims the task, renews its
-// lease and handles its outcome. `reconcile.ts` repairs losses. Each `TaskKind` is in
-// `jobs/<kind>.ts`.
+// All background work uses this engine. A transaction that needs work inserts a row into
+// `sluice.tasks` and then notifies the queue. A job in the queue only reports that some work is
+// due. The worker that gets the job claims the task whose turn it is (`runNextTask`). `runTask`
+// renews the lease and handles the outcome of the task. `reconcile.ts` repairs losses. The kinds of
+// the core are defined in the folder jobs/.
 // Guarantees: only one worker owns a task at a time, by the database's clock. The fence rolls back
 // late writes. A due task is never forgotten.
 import type { Logger } from 'pino';
@@ -18,19 +18,22 @@ export interface TaskContext {
 /** Notifies workers. A lost notice only delays work, because the reconciler repeats the notice. */
 export interface TaskQueue {
   /**
-   * With `again`, also adds a new job for a task whose worker seems dead, but at most once in
-   * several seconds.
+   * With `again`, the tasks have already been notified, but their workers seem dead. In that case,
+   * adds another job for each task, at most once in several seconds.
    */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
   /**
-   * Number of errors at which the task fails if the last one is transient, such as a lost
-   * connection. Infinity: transient errors are retried forever and not counted.
+   * If the last error is transient, such as a lost connection, the task fails when it has this
+   * number of errors. Infinity: transient errors are retried forever and not counted.
    */
   readonly transient: number;
-  /** Same for server timeouts. Repeating the same work will probably cause the same timeout. */
+  /**
+   * The same limit if the last error is a timeout of the server. The same work will probably time
+   * out again, so the limit can be lower.
+   */
   readonly timeout: number;
   readonly defect: number;
 }
@@ -42,11 +45,14 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Number of consecutive lost workers after which the task is blamed. */
+  /**
+   * Number of workers that the task can lose in a row. Then the task is considered the cause, and
+   * fails.
+   */
   readonly maxLosses: number;
   /**
-   * Maximum number of these tasks that a worker runs at a time, bypassing the queue. Default: a
-   * queue job runs the task.
+   * Maximum number of these tasks that a worker runs at a time outside the queue (`Runner`). If
+   * missing, jobs of the queue run the tasks.
    */
   readonly beside?: number;
   /** True if only workers of a service run the task. Workers started by a command do not run it. */
@@ -54,8 +60,8 @@ export interface TaskKind<Context> {
   /** Maximum number of running tasks per group (`group_id`). Default: no limit. */
   readonly maxOfGroup?: number;
   /**
-   * Pause in milliseconds after an error. `failures` is the number of errors since the last
-   * progress.
+   * Returns the pause in milliseconds before the next attempt. `failures` is the number of errors
+   * since the task last made progress.
    */
   readonly pauseMs: (failures: number) => number;
   /**
@@ -65,13 +71,13 @@ export interface TaskKind<Context> {
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**
-   * Called after the last failure. Ends the subject and its tasks, unless the subject has already
-   * ended.
+   * Called when the task has failed permanently. Ends the job or other subject of the task, with
+   * all its tasks, unless the subject has already ended.
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /**
-   * Repairs what is not a task, such as idle lanes. Several processes may call it concurrently and
-   * repeatedly.
+   * Repairs what belongs to this kind but is not stored as a task, such as idle lanes. Several
+   * processes may call it concurrently and repeatedly.
    */
   readonly reconcile?: (context: Context) => Promise<void>;
 }

@@ -6,21 +6,24 @@ import { isNotifiedLongAgo } from './worker-store.ts';
 
 export interface UnnotifiedTask extends DueTask {
   /**
-   * True if the notice is repeated because no task of this kind and environment is running. The
-   * worker that received the first notice may be dead.
+   * True if the task was notified before, but no task of its kind and environment is running. The
+   * worker that received the notice may be dead.
    */
   readonly again: boolean;
 }
 
 /**
- * Maximum number of notified tasks per kind and environment. More tasks are notified when these
- * end.
+ * Maximum number of waiting tasks per kind and environment that are notified at a time. Further
+ * tasks are notified after these.
  */
 export const NOTIFIED_TASKS = 1_000;
-/** Number of tasks to notify again if no task of the same kind and environment is running. */
+/** If no task of the kind and environment is running, only this number of tasks is notified. */
 const repeatedTasks = 8;
 
-/** Marks due tasks that have not been notified for `olderThanMs` as notified, and returns them. */
+/**
+ * Returns due tasks whose last notice is missing or older than `olderThanMs`, and records a new
+ * notice for them.
+ */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],

@@ -39,10 +39,11 @@ export function countLiveWorkers(db: Database): Promise<number> {
     select count(*) from workers where seen_at > now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`;
 }
 
-// A paused worker keeps its row locks, which block the next attempt. Therefore, transactions name
-// their session after the attempt, and the session is ended once its lease is lost. The fence would
-// refuse its commit anyway. An export's session only reads, but its snapshot would delay vacuum.
-// Sessions of other databases are excluded, because their tasks may have the same numbers.
+// A worker that is paused keeps its row locks, which block the next attempt of the task. Therefore,
+// each transaction names its session after the attempt. When an attempt has lost its lease, its
+// session is ended. Its commit would fail at the fence in any case. The session of an export only
+// reads, but its snapshot would delay vacuum. Sessions of other databases are not ended, because
+// tasks there may have the same numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -53,8 +54,8 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
 }
 
 /**
- * Names the session after the attempt until the transaction ends. Attributes logged changes to the
- * load of the task.
+ * Names the session after the attempt until the transaction ends. Also sets the load to which the
+ * change log attributes the changes of this transaction.
  */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
   const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
@@ -88,9 +89,9 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends sessions of attempts that no longer own their task. Returns the number of ended sessions.
- * Transactions younger than this statement are not ended, because they may belong to newer
- * attempts. Waits for no lock that a lost session could hold.
+ * Ends the sessions of attempts that no longer own their task. Returns the number of ended
+ * sessions. A transaction that began after this statement is not ended, because it may belong to a
+ * newer attempt. The statement does not wait for row locks, which a lost session may have.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -117,14 +118,14 @@ async function endSessions(db: Database, condition: ReturnType<typeof sql>): Pro
   return rows.length;
 }
 
-// Returns the end of a new lease by the database's clock. After a failover, the clock may be
-// behind, so existing leases may end far in the future. A lease that ends more than two lease
-// lengths from now counts as lapsed.
+// Returns the end of a new lease by the database's clock. If the clock is behind after a failover,
+// existing leases seem to end far in the future. Therefore, `isLapsed` includes leases that end
+// more than two lease lengths from now.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
 
-/** Condition that the lease has lapsed. False if there is no lease. */
+/** Condition that a task has a lease and that the lease has lapsed. */
 export const isLapsed = sql<boolean>`(
   lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
 )`;

@@ -29,7 +29,10 @@ export interface MetricsSources {
   readonly figures: readonly FigureSeam[];
 }
 
-/** The page has its own registry, because a process may contain two systems. */
+/**
+ * Creates the page of one system. The page has a registry of its own, because a process may contain
+ * two systems.
+ */
 export function createMetricsPage(
   counters: Metrics,
   { watch, health, pool, droppedLogLines, figures }: MetricsSources,
@@ -119,8 +122,9 @@ interface Distributions {
 }
 
 /**
- * Registers histograms. The histograms of prom-client do not accept existing counts, but its
- * registry needs only the members of a metric that are defined here.
+ * Registers histograms whose values have already been counted. A histogram of prom-client cannot
+ * start with existing counts. Therefore, this function registers an object that has only the
+ * members that the registry uses.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -153,8 +157,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Pause as a multiple of the time that reading took. Reading the figures of all loads thus uses at
- * most a hundredth of a connection's time.
+ * After figures have been read, they are reused for this multiple of the time that reading took.
+ * Reading them, even for all loads, therefore uses at most a hundredth of a connection's time.
  */
 const restPerWork = 100;
 
@@ -185,8 +189,8 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // Figures are read one after another, because /health/ready needs the other connection of the
-      // watch pool.
+      // Figures are read one after another, so that reading uses only one of the two connections in
+      // the watch pool. /health/ready needs the other.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },
@@ -204,8 +208,8 @@ function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figur
   );
   return {
     /**
-     * Returns false if reading takes longer than a scrape waits. The page then shows the previous
-     * figures.
+     * Reads the figures. Returns false if this takes longer than a scrape waits. The page then
+     * shows the previous figures.
      */
     refresh: async () => 'value' in (await ask()),
     show: (isUp: boolean) => show(isUp ? (latest as never) : null),

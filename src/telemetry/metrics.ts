@@ -15,8 +15,8 @@ const RATES_FLUSH_MS = 5_000;
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * Number of values greater than the previous bound and at most equal to this bound. The last
-   * number counts the values greater than all bounds.
+   * For each bound, the number of values that are at most this bound but greater than the previous
+   * one. The last item is the number of values that are greater than all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -35,7 +35,7 @@ export class Distribution {
   }
 }
 
-/** `batches` counts the items of all kinds of batches. */
+/** Kinds of records. Items of batches are counted as `batches`, and not as their own kind. */
 type RecordEntity = keyof Metrics['byEntity'];
 /**
  * `refused`: the caller must correct the record. `failed`: the caller may send the record again.
@@ -44,7 +44,10 @@ type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Bounds in seconds, from a single record on an idle machine to an upload of gigabytes. */
+/**
+ * Bounds for the duration of a request in seconds. They range from a single record on an idle
+ * machine to an upload of gigabytes.
+ */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -113,7 +116,10 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /** Call this once per route, with its registered pattern instead of the path of a request. */
+  /**
+   * Returns the metrics of a route. Call it once per route, with the pattern of the route and not
+   * with the path of a request.
+   */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const existing = this.#routes.get(key);
@@ -145,9 +151,9 @@ export class Metrics {
 }
 
 /**
- * Counts incoming records per minute for a plot. Every few seconds, a single statement adds the
- * counts of all environments. A killed process loses its last counts in the plot, but not in the
- * ledger.
+ * Counts incoming records per minute, for a plot in the console. Every few seconds, a single
+ * statement stores the counts of all environments. If the process is killed, the plot lacks the
+ * counts that were not yet stored, but the ledger is complete.
  */
 export class Rates {
   readonly #db: Database;
@@ -169,7 +175,10 @@ export class Rates {
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 
-  /** Never throws. If adding to the stored rates fails, the plot lacks the counts. */
+  /**
+   * Adds the counts to the stored rates. Never throws. If storing them fails, the counts are
+   * missing from the plot.
+   */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -14,8 +14,8 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
 const periodMinutes = Object.values(RATE_PERIODS);
 
 /**
- * Adds counts to the current step of each period. Sorts environments, which prevents deadlocks
- * between processes.
+ * Adds counts to the current step of each period. The environments are sorted, so that two
+ * processes cannot block each other.
  */
 export async function addRates(
   db: Database,

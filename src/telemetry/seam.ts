@@ -4,9 +4,9 @@ import type { FoundNeed } from '../domain/need.ts';
 import type { Gauges } from './gauges.ts';
 
 /**
- * Figures from the database, and the gauges that show them. `read` uses a connection of the watch
- * pool, at intervals of at least several seconds. Its result has one field per figure, shown by
- * `sluice status`.
+ * Figures that `read` gets from the database, and the gauges that show them. `read` is called with
+ * the watch pool, at intervals of at least several seconds. `sluice status` shows the fields of its
+ * result.
  */
 export interface Figures {
   read(watch: pg.Pool): Promise<object>;
@@ -22,15 +22,17 @@ export type Failure = object & { readonly endedAt: Date };
 
 /** The figures of a capability in `/metrics`, `sluice status` and the overview. */
 export interface FigureSeam {
-  /** Unfinished work. `sluice status` also shows it. */
+  /** Figures about unfinished work, for `/metrics` and `sluice status`. */
   readonly backlog?: Figures;
-  /** Figures whose reading takes longer when more data is stored. Only `/metrics` shows them. */
+  /** Figures that take longer to read when more data is stored. They are only for `/metrics`. */
   readonly totals?: Figures;
-  /** Stored and removed rows. `sluice status` also shows them, as `retention`. */
+  /**
+   * Figures about stored and removed rows, for `/metrics` and for `retention` in `sluice status`.
+   */
   readonly retention?: Figures;
   /** Reads the latest SHOWN_FAILURES failures of work other than jobs. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;
-  /** Finds what needs a person's attention, in one environment or in all of them. */
+  /** Returns the needs of an environment, or of all environments if `environmentId` is `null`. */
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }
 

@@ -55,7 +55,10 @@ function adviseOnStorage(storage: Config['storage']): string {
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
-/** Without PUBLIC_URL, links repeat the `Host` of the request, which the sender chooses. */
+/**
+ * Without PUBLIC_URL, links contain the `Host` header of the request, which the sender of the
+ * request can choose.
+ */
 function checkLinks({ publicUrl, host }: Config): Finding {
   if (publicUrl !== null) return ok('links', `Links lead to ${publicUrl}`);
   if (/^(127\.|::1$|localhost$)/.test(host)) return ok('links', 'Links lead to this machine');
@@ -64,8 +67,8 @@ function checkLinks({ publicUrl, host }: Config): Finding {
 }
 
 /**
- * Compares the version with `engines` in package.json, because installers only warn about a
- * mismatch.
+ * Checks that Node has at least the version in `engines` of package.json. Package managers only
+ * warn if it does not.
  */
 async function checkNode(): Promise<Finding[]> {
   const { engines } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
@@ -133,7 +136,8 @@ const sample = Buffer.from('sluice status: written, read in part and in whole, a
 const [start, end] = [1_000, 1_100];
 
 /**
- * Writes, reads and removes a small file in the same way as loads and exports do with large files.
+ * Checks the storage with a small file. Writes, reads and removes it in the same way as loads and
+ * exports do with large files.
  */
 export async function checkStorage(files: FileStore): Promise<Finding[]> {
   await files.check();
@@ -158,8 +162,8 @@ const secretSettings = new Set(
 );
 
 /**
- * Removes the configuration's secrets from the findings, because servers may quote what they
- * receive.
+ * Removes the secrets of the configuration from the findings. Findings contain error messages of
+ * servers, which may repeat what the servers received.
  */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
   const { databaseUrl, redisUrl, storage } = config;
@@ -179,7 +183,7 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
   });
 }
 
-/** Returns the URL, and its password both as written and decoded. */
+/** Returns the URL and its password. The password is returned as written and decoded. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);
@@ -193,7 +197,8 @@ function passwordsOf(url: string | null): string[] {
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
 /**
- * Returns the fault of the queue's Redis, or `null`. If `away` is true, all queued work is waiting.
+ * Returns the fault of the Redis server that contains the queue, or `null`. If `away` is true,
+ * Redis does not respond, and all queued work is waiting.
  */
 export async function findRedisFault(
   config: RedisConfig,

@@ -21,7 +21,7 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   readonly run: () => Promise<readonly Finding[]>;
-  /** Returns the advice if the check throws or takes too long. */
+  /** Returns the advice that is shown if the check throws an error or takes too long. */
   readonly advise: (error: unknown) => string;
 }
 

@@ -58,7 +58,7 @@ function judgeServer({ version, number, encoding, readOnly }: ServerFacts): Find
   return findings;
 }
 
-/** Migrations create and change schemas, which requires ownership. */
+/** Checks that the role owns the schemas of sluice, or may create them. Migrations need this. */
 function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Finding {
   const check = 'postgres rights';
   if (foreign.length > 0) {
@@ -70,7 +70,10 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/** Connections that servers and workers need besides their pools, and that a command needs. */
+/**
+ * Number of connections that a server or worker needs in addition to its pools, and number that a
+ * command needs.
+ */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
 /** Number of additional connections if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;
@@ -90,8 +93,8 @@ const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
 /**
- * Settings by name. Each has a function that returns true for harmful values (in the unit of
- * `pg_settings`), and the cure.
+ * Settings whose value can be harmful, by name. The function returns true for harmful values, in
+ * the unit of `pg_settings`. The text is the advice that is shown.
  */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>
@@ -115,7 +118,10 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/** Leases use the database's clock. Links and idempotency also use this machine's clock. */
+/**
+ * Compares the database's clock with that of this machine. Leases depend only on the database's
+ * clock, but links and idempotency also depend on this machine's.
+ */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(
@@ -125,8 +131,8 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server read its clock at an unknown moment of the round trip, so half of the trip may be an
-  // error.
+  // The server may have read its clock at any moment of the round trip. Therefore, the measured
+  // difference may be wrong by half of the round trip's duration.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

@@ -16,8 +16,8 @@ export interface HealthReport {
 }
 
 /**
- * Each check throws or hangs if the part that it checks is unavailable. `null` for a part that is
- * in the database.
+ * Each check throws or hangs if its part is unavailable. A part that is stored in the database has
+ * no check of its own: `null`.
  */
 export type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
@@ -27,8 +27,8 @@ export interface Health {
 }
 
 /**
- * The queue's deadline is below one second, so that a prober that waits only a second still learns
- * that the other parts work.
+ * The deadline of the queue is below one second. A prober that waits for only one second then still
+ * gets the state of the other parts.
  */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
@@ -69,18 +69,21 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Result of a question, or the error if the question was not answered. */
+/** The result of a call, or its error. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
   readonly deadlineMs: number;
-  /** Returns for how many milliseconds an answer or failure is reused. Default: 0. */
+  /**
+   * Returns the number of milliseconds for which the result or error of a call is reused. Default:
+   * 0.
+   */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
 /**
- * Returns a function that calls `ask`. Concurrent callers share one call, so a part that hangs is
- * asked only once. Never throws.
+ * Returns a function that calls `ask` and never throws. Concurrent callers share one call, so a
+ * part that hangs is called only once.
  */
 export function createProbe<T>(
   ask: () => Promise<T>,

@@ -5,8 +5,8 @@ import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
 /*
- * Reads figures from the ledger for `/metrics`, `sluice status` and `/v1/overview`.
- * `src/jobs/overview-store.ts` reads running jobs.
+ * Reads figures from the ledger for `/metrics`, `sluice status` and `/v1/overview`. The figures of
+ * running jobs are read in `src/jobs/overview-store.ts`.
  */
 
 export interface Unfinished {
@@ -28,7 +28,7 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** Returns SQL that counts waiting rows and rows in progress. */
+/** Returns SQL for an `Unfinished` object. The arguments are SQL expressions. */
 export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -42,8 +42,9 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost depends on the number of unfinished jobs, not of stored jobs. Every table of jobs has an
- * index on unfinished jobs, and tasks_running_idx contains the running chunks.
+ * The cost of this statement depends on the number of unfinished jobs, and not on the number of
+ * stored jobs. Every table of jobs has an index on unfinished jobs, and tasks_running_idx contains
+ * the running chunks.
  */
 const backlogStatement = `
   select
@@ -79,13 +80,16 @@ const outcomeColumns = outcomes.map((outcome) => `rows_${outcome}`);
 export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {
   readonly entity: string;
   /**
-   * Number of completed loads whose counts do not balance, or that read more or fewer records than
-   * were received.
+   * Number of completed loads whose counts are wrong: the outcomes do not add up to the number of
+   * records read, or that number differs from the number of records received.
    */
   readonly differences: number;
 }
 
-/* Reads every stored load. For a million loads, this takes about 0.6 s, so call it seldom. */
+/*
+ * This statement reads every stored load. It takes about 0.6 s for a million loads, so it must not
+ * run often.
+ */
 const rowsStatement = `
   select
     entity,
@@ -106,12 +110,12 @@ export interface EnvironmentNeeds extends NeedCounts {
 }
 
 /**
- * Number of an environment's latest jobs that are searched for failures, limited to keep the cost
- * constant.
+ * Only this number of an environment's latest jobs is searched for failures, so that the cost does
+ * not grow with the number of stored jobs.
  */
 const failuresAmong = 10_000;
 
-/* Uses loads_rejects_idx to find refused records. */
+/* This statement finds loads with refused records through loads_rejects_idx. */
 const needsStatement = `
   select
     e.name as environment, e.environment_id as "environmentId",
@@ -157,12 +161,15 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Sluice schemas owned by a role whose permissions the current role lacks. */
+  /**
+   * Schemas of sluice that belong to another role, if the current role does not have the
+   * permissions of that role.
+   */
   readonly foreign: readonly string[];
   readonly missing: number;
   /**
-   * Number of connections that the role may open, and number of connections that other programs
-   * use.
+   * `most` is the number of connections that the role may open. `used` is the number of connections
+   * of other programs.
    */
   readonly most: number;
   readonly used: number;
