@@ -1,6 +1,6 @@
 /*
- * Reads chunks into rows and rejects. If a record's profile already has the digest of the record,
- * the record gets no row.
+ * Reads chunks into rows and rejects. A record gets no row if its stored profile already has its
+ * digest.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -24,15 +24,14 @@ import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * The search for unchanged records is worthwhile if at least one in `worthwhileShare` records is
- * unchanged.
+ * The search for unchanged records is worthwhile if at least one of this many records is unchanged.
  */
 const worthwhileShare = 8;
 /** Maximum number of consecutive chunks that are read without the search for unchanged records. */
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Receives the records that may be unchanged. Records found to be unchanged are not mapped. */
+  /** Marks the candidates that are unchanged. These records are not mapped. */
   readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
@@ -70,7 +69,8 @@ export async function createStoringReader(
 }
 
 /**
- * If `findRefusedUsers` is missing, the caller specifies the refused records.
+ * Without `findRefusedUsers`, no record is refused because of its user. The caller must leave such
+ * records out.
  * @throws InputError if the map does not fit the header, which has already been checked when the
  * load was accepted
  */
@@ -83,7 +83,7 @@ export function createChunkReader(
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
-  // Digests are not used if records state their kind, or if a preset creates several rows from one
+  // Records have no digests if they state their kind, or if a preset creates several rows from one
   // record.
   const key = !parser.hasKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
@@ -141,8 +141,8 @@ type Parser = ReturnType<typeof createParser>;
 const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
- * Returns the user of each refused record, by the record's number in the chunk. If the user is
- * refused, that reason takes precedence over the record's other reasons.
+ * Returns the users of the rejects, by the record's number in the chunk. If such a user is refused
+ * too, that reason takes precedence over the other reason.
  */
 function usersOfRefused(
   { rejects }: Rows,
@@ -164,9 +164,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk. Records that are unchanged according to their digests are only counted. If the
- * profile of such a record is written at the same time, the result is the same as if it were
- * written later. The finish task finds keys that other chunks of the load also contain.
+ * Reads a chunk. Records that their digests show to be unchanged are only counted. If another
+ * transaction writes the profile of such a record in the meantime, the result is the same as if it
+ * had done so afterwards. The finish task finds keys that other chunks of the load also contain.
  */
 export async function readChanged(
   context: LoadContext,
@@ -196,16 +196,16 @@ async function findUnchanged(db: Database, source: LoadSource, candidates: Uncha
 }
 
 /**
- * Returns whether a skipped record and a mapped record have the same profile, in which case both
- * must be mapped.
+ * Returns whether a skipped record and a mapped record belong to the same profile. Both must then
+ * be mapped.
  */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
 /**
- * Remembers the share of unchanged records. If it is repeatedly low, more and more chunks skip the
- * search.
+ * If too few records are unchanged, the next chunks skip the search: at first four chunks, then
+ * twice as many after each search with the same result.
  */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {

@@ -35,7 +35,8 @@ interface SeamsContext extends Context {
 }
 
 /**
- * Counts the file's rejects by code, up to MAX_COUNTED_REJECTS. The most frequent code comes first.
+ * Counts rejects by code, the most frequent code first. Counts only the first MAX_COUNTED_REJECTS
+ * rejects in the file.
  */
 export async function countRejects(
   { db }: Context,
@@ -56,7 +57,7 @@ export async function countRejects(
   return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
 
-/** Reads the facts of a load that are not in its row. */
+/** Reads what the row of a load does not contain: its history and its rejects by code. */
 export async function readLoadResult(
   db: Database,
   environmentId: number,
@@ -87,7 +88,10 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/** Number of records read before the current attempt. A retry continues where the load stopped. */
+/**
+ * SQL expression: number of records that earlier attempts have read. A retry continues where the
+ * load stopped.
+ */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -100,7 +104,10 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/** Reads loads in no particular order. `ahead` is read only if there is a single id. */
+/**
+ * Reads loads in no particular order. For a single job, also reads how many jobs are ahead of it in
+ * its lane.
+ */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await (jobIds.length === 1 ? prepared(db) : db)
@@ -127,15 +134,15 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // A plan that is being applied keeps the counts from planning until its first chunk starts.
-    // These counts must not be shown.
+    // When a plan is applied, the load keeps the counts from planning until its first chunk starts.
+    // These counts must not be shown as the result of the load.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
-      /** `null` unless a record has an `event_type`. */
+      /** `null` if no record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
-      /** True if the load never writes anything, or has not started writing yet. */
+      /** True if the load never writes anything, or has not written anything yet. */
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
@@ -157,7 +164,7 @@ export async function requireLoad(context: Context, environmentId: number, jobId
   return load;
 }
 
-/** Passes that never write, or that do not write yet. */
+/** Passes that write nothing. After `apply`, the load starts to write. */
 const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
 
 function queuePosition(status: LoadStatus, ahead: number | undefined): number | null {
@@ -197,7 +204,10 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/** Returns `null` if the environment has no such load, or if the load wrote its own file. */
+/**
+ * Returns the options of a load. Returns `null` if the environment has no such load, or if the load
+ * wrote its own file.
+ */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -211,10 +221,7 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
 /** "BYTE" in ASCII. It is the first of the two keys of an advisory lock. */
 const bytesLock = 0x42595445;
 
-/**
- * Locks these bytes until the transaction ends. Other transactions that accept the same bytes must
- * wait.
- */
+/** Makes other transactions that accept the same bytes wait until this transaction ends. */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,
@@ -222,8 +229,8 @@ export async function lockBytes(db: Database, environmentId: number, sha256: str
 }
 
 /**
- * Returns the newest load of the same bytes that was read in the same way, and that is completed or
- * has one of `statuses`.
+ * Returns the newest load of the same bytes with the same options, if there is one that is
+ * completed or has one of `statuses`.
  */
 export function findDuplicate(
   db: Database,
@@ -245,7 +252,10 @@ export function findDuplicate(
     limit 1`;
 }
 
-/** Returns the fields added by capabilities. Runs a query only if the load has such a field. */
+/**
+ * Returns the fields that capabilities add to the job. Runs a query only if one of these fields
+ * applies to the load.
+ */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,

@@ -1,7 +1,4 @@
-/*
- * Received files. They are stored before they belong to a load, and are removed if no load uses
- * them.
- */
+/* Received files are stored before they belong to a load. A file that no load uses is removed. */
 import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import type { LoadContext } from './context.ts';
@@ -14,8 +11,8 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Each file is recorded in the ledger before it is complete, so that the sweep can find it if it is
- * abandoned.
+ * Stores received files. Each of them is recorded in the ledger before it is complete. If the file
+ * is abandoned, the sweep finds it in the ledger.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
@@ -38,8 +35,8 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
 }
 
 /**
- * Stores files in the same way as `receivingStore`, but converts and rewrites them in the
- * environment's sandboxes.
+ * Returns a store like `receivingStore`, which converts and rewrites files in the sandboxes of the
+ * environment.
  */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
@@ -51,14 +48,16 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** If updating the ledger fails, the sweep updates it later. */
+/**
+ * Removes the file. If its entry in the ledger cannot be removed now, the sweep removes it later.
+ */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
 /**
- * Removes files that no load has used within ABANDONED_FILE_MS. Two calls may run at the same time.
+ * Removes files that no load has used for ABANDONED_FILE_MS. Two calls may run at the same time.
  */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;

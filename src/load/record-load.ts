@@ -68,7 +68,10 @@ export async function writeLoad(
   return { jobId, created: true };
 }
 
-/** Returns the earlier load of the same file, or `null`. @throws InputError `duplicate_file` */
+/**
+ * Returns an earlier load of the same file, or `null`.
+ * @throws InputError `duplicate_file`
+ */
 async function findSame(
   db: Database,
   loads: readonly LoadSeam[],
@@ -79,8 +82,8 @@ async function findSame(
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
   if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
-  // A file that is sent again after a crash must not be loaded twice, so unfinished loads also
-  // count.
+  // Unfinished loads also count. Otherwise, a client that sends its file again after a crash would
+  // load it twice.
   await lockBytes(db, environmentId, sha256);
   const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;
@@ -92,8 +95,9 @@ async function findSame(
 }
 
 /**
- * Returns the first pass. Guards are checked before anything is written. Checking `max_errors` does
- * not require stored rows or, in a single-chunk load, a separate pass.
+ * Returns the first pass of the load. Guards are checked before anything is written. Limits of
+ * changes require a plan (`guard`). A volume guard and `max_errors` require only that the records
+ * are checked (`validate`). A single-chunk load checks `max_errors` while it loads.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,

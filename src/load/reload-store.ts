@@ -2,21 +2,24 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * Loads that repeat a file of events. If an earlier load added the events and no events of the
- * environment have been removed since, the repeat adds nothing. Its result is then known from the
- * ledger.
+ * A file of events may be loaded a second time. If the earlier load added its events, and no events
+ * of the environment have been removed since, the second load adds nothing. Its result is then
+ * known without reading the file.
  */
 
-/** Number of removals of events, not of removed events, in the load's environment. */
+/**
+ * SQL expression for queries of the table `loads`: how many times events have been removed from the
+ * environment of the load.
+ */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0
 )`;
 
 /**
- * Counts all records of a repeated file as unchanged, and all its chunks as done. Must be called in
- * the transaction that starts the load. A removal that has not yet been committed takes effect
- * after the load.
+ * If the load repeats such a file, counts its records as unchanged and its chunks as done. Must be
+ * called in the transaction that starts the load. A removal of events that has not been committed
+ * yet takes effect after the load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

@@ -75,7 +75,10 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/** Rows are sent as PostgreSQL wrote them, because JavaScript numbers could lose digits. */
+/**
+ * Returns the plan as JSON. Contains the rows as PostgreSQL wrote them, because numbers in
+ * JavaScript could lose digits.
+ */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
@@ -133,7 +136,7 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // Removes an incomplete character at the end of a truncated record.
+  // A truncated record may end with a part of a character, which is removed.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

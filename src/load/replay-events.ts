@@ -37,10 +37,10 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Corrects events that occur in several chunks, and their counts. Equal events without an id are
- * added as often as they occur in the file. If events have the same id, the first in the file is
- * stored. Each chunk's transaction also deletes the data stored for its replay, so an interrupted
- * replay resumes with the first chunk not yet replayed.
+ * Corrects events that several chunks contain, and their counts. Equal events without an id are
+ * added as often as they occur in the file. If events have the same id, the first one in the file
+ * is stored. The transaction of each chunk also deletes the data for the replay of that chunk, so
+ * an interrupted replay continues with the remaining chunks.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -74,7 +74,8 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // In a dry run, the events are numbered in the same way as when the chunk was read.
+  // A dry run has stored no events. To find out what the chunk counted, its events are numbered as
+  // in the first reading.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
@@ -107,8 +108,8 @@ async function addRepeats(
 }
 
 /**
- * Returns the number of events added, minus the number that the chunk had expected. Corrects the
- * chunk's plan.
+ * Returns how many more events a load would add than the dry run of the chunk has counted. For a
+ * plan, also corrects the planned events.
  */
 async function classifyRepeats(
   transaction: Transaction,
@@ -130,17 +131,17 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
   return { ...corrections, ...byEventKind(corrected) };
 }
 
-/**
- * While a chunk is read, collects the records of the chunk whose events also occur in other chunks.
- */
+/** Finds the records of a chunk whose events other chunks also contain, while the chunk is read. */
 class Repeats implements IdCounter {
-  /** Repeated events without an id. */
+  /** Records of events without an id. Each of them is an additional event. */
   readonly more = new Set<number>();
-  /** Events with an id under which a later chunk has already added an event. */
+  /**
+   * Records with an id under which a later chunk has stored its event. That event must be replaced.
+   */
   readonly replacing = new Set<number>();
   /**
-   * Events with an id that an earlier record also has. The value is true if this chunk has added
-   * the event.
+   * Records with an id that an earlier chunk also contains. The value is true if this chunk has
+   * added the event.
    */
   readonly #superseded = new Map<number, boolean>();
   readonly #met = new Map<bigint, number>();
@@ -165,15 +166,15 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // If events in this chunk share an id, only the first counts. The chunk has already counted the
-    // others as superseded.
+    // If several events of this chunk have the same id, only the first one is corrected. The chunk
+    // has already counted the others as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** Events added by this chunk although an earlier chunk contains the same id. */
+  /** Records whose events were counted as added, although an earlier chunk contains their id. */
   get surplus(): ReadonlySet<number> {
     return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }

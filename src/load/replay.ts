@@ -19,9 +19,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Merges keys again if an older record was stored instead of a newer one, which may happen because
- * chunks are merged in any order. Reads only the chunks that contain such keys. If the replay is
- * repeated or interrupted, the result is the same.
+ * Repeats the merge of keys for which an older record has replaced a newer one. This can happen
+ * because chunks are merged in any order. Reads only the chunks that contain such keys. A replay
+ * may be interrupted or repeated.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

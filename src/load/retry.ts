@@ -26,8 +26,9 @@ import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
- * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a plan starts
- * over. Does nothing if the idempotency key has already been used.
+ * Queues a failed or cancelled load at the end of its lane. In the pass `load`, only unfinished
+ * chunks run again. A plan starts over (see `requeueLoad`). Does nothing if the idempotency key has
+ * already been used.
  * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (the
  * file no longer exists, or the load would restore data that has been deleted since)
  */
@@ -50,8 +51,8 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load last in its lane, and removes its guard. Does nothing if the load has already
- * been released.
+ * Queues a held load at the end of its lane. Its guard is not checked again. Does nothing if the
+ * load has already been released.
  * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`
  */
 export async function releaseLoad(
@@ -83,7 +84,8 @@ interface QueueAction {
 }
 
 /**
- * Queues a load, unless it is already queued or the key has already been used.
+ * Calls `queue` under the lane's lock, then starts the lane. Does nothing if the idempotency key
+ * has already been used, or if `queue` returns false because the load is already queued.
  * @throws InputError `job_expired`
  */
 async function queueOnce(
@@ -106,7 +108,10 @@ async function queueOnce(
   await startLane(context, environmentId);
 }
 
-/** Refuses a load that would restore deleted data. @throws InputError `job_expired` */
+/**
+ * Refuses a load that would restore deleted data.
+ * @throws InputError `job_expired`
+ */
 async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
@@ -133,7 +138,10 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Returns an error that states whether the file expired or a capability required its removal. */
+/**
+ * Returns an error that explains why the file no longer exists: it has expired, or a capability
+ * required its removal.
+ */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
@@ -141,8 +149,8 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Creates an upload of a load's stored file, with options for reading it as the load did. The file
- * is not copied, so the upload ends when the load's file is removed.
+ * Creates an upload of a load's stored file, with the options for reading it as the load did. The
+ * file is not copied. When the file of the load is removed, the upload can no longer be used.
  * @throws InputError `not_found`, `job_expired` if the file no longer exists or data has been
  * deleted since, `job_not_retryable` if the file was rewritten or not sent
  */
@@ -171,8 +179,8 @@ export async function keepFileOfLoad(
 }
 
 /**
- * Returns options for the stored file, which is always unpacked, in UTF-8, and either CSV or
- * NDJSON.
+ * Returns options for reading the stored file. This file has been unpacked, is in UTF-8, and is
+ * either CSV or NDJSON.
  */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
@@ -195,8 +203,9 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Puts a completed plan at the end of its lane, to be applied. `beginLoad` checks whether profiles
- * have changed since. Does nothing if the idempotency key has already been used.
+ * Queues a completed plan at the end of its lane, to be applied. When the load starts, `beginLoad`
+ * checks whether profiles have changed since planning. Does nothing if the idempotency key has
+ * already been used.
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
  * `idempotency_conflict`
  */
@@ -238,9 +247,9 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const notOurs = 'another worker begins the load, or it has ended';
 
 /**
- * Starts a load from the beginning: deletes the results of its last pass, attaches the file if the
- * load writes its own file, and adds its tasks. If the load applies a plan whose profiles have
- * changed, fails the load unless `onDrift` is `proceed`.
+ * Starts a load from the beginning: deletes the results of its last pass and adds the tasks of its
+ * chunks. If the load writes its own file, first writes and attaches that file. If the load applies
+ * a plan and profiles have changed since planning, fails the load, unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;
@@ -266,7 +275,9 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
   await notifyQueue(context, tasks);
 }
 
-/** `failure.code` of a load that applies a plan whose profiles have changed. */
+/**
+ * `failure.code` of a plan that cannot be applied, because profiles have changed since planning.
+ */
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {

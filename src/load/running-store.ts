@@ -21,14 +21,14 @@ import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads data for the tasks of a running load, and controls its passes over the file. A pass plans,
- * applies a plan, checks a guard, loads after the guard, or retries. Each pass first deletes the
- * results of the previous pass.
+ * Reads data for the tasks of a running load, and begins its passes. A pass is a run over all
+ * chunks of the file: to plan, to check a guard, or to load. Each pass first deletes the results of
+ * the pass before it.
  */
 
 /**
- * Data of a load that the tasks of its chunks need. The data changes only between passes, when no
- * task exists.
+ * Data of a load that the tasks of its chunks need. It changes only between two passes, when the
+ * load has no such tasks.
  */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
@@ -56,11 +56,17 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** True if rejects may contain only their place and reason. */
+    /**
+     * True if the text of the load must not be stored. Rejects then contain only their place and
+     * reason.
+     */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** True if other chunks may contain the same keys, or if a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
-    /** True if stored values take precedence. The chunks then run one after another. */
+    /**
+     * True if stored values take precedence over those of the file. The chunks must then run one
+     * after another.
+     */
     keepsExisting: options.existing === 'keep',
   };
 }
@@ -101,7 +107,10 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Returns `null` if the load has no limits or has not been planned yet. */
+/**
+ * Returns the plan of a load and the limits for it. Returns `null` if the load has no limits or has
+ * not been planned yet.
+ */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')
@@ -115,9 +124,9 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Puts a completed plan at the end of its lane, to be applied. It may be queued again if applying
- * it failed or was cancelled. Returns false if there is no such plan or its file no longer exists.
- * Must be called under the lane's lock.
+ * Queues a plan at the end of its lane, to be applied. The plan must be complete, or an attempt to
+ * apply it must have failed or been cancelled. Returns false if there is no such plan or its file
+ * no longer exists. Must be called under the lane's lock.
  */
 export async function queueApply(
   db: Database,
@@ -162,8 +171,8 @@ export async function readBeginning(
 }
 
 /**
- * Deletes the results of the last pass and begins `pass`. Returns the tasks with which to notify
- * the queue. Must be called in the transaction that ends the caller's task.
+ * Deletes the results of the last pass and begins `pass`. Returns the tasks that the caller must
+ * pass to `notifyQueue`. Must be called in the transaction that ends the caller's task.
  */
 export async function beginPass(
   db: Database,

@@ -1,4 +1,7 @@
-/* Tasks that parse untrusted bytes. A command runs them in its own process. */
+/*
+ * Tasks that parse untrusted bytes in a sandbox. In a command, they run in the process of the
+ * command.
+ */
 import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';
@@ -20,7 +23,10 @@ interface RefusedCauses {
   readonly causes: number;
 }
 
-/** Yields samples for each cause. `readTried` returns refused records that have the cause. */
+/**
+ * Yields samples for each cause. `readTried` returns some refused records with a cause, which is
+ * specified by its number.
+ */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
   readTried: (cause: number) => Promise<readonly Reject[]>,
@@ -36,8 +42,8 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
 }
 
 /**
- * Returns a function that runs a task which never requests data from its caller. Without sandboxes,
- * the task runs in this process.
+ * Returns a function that runs a task and returns its only result. The task cannot request data
+ * from its caller. Without sandboxes, it runs in this process.
  */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>

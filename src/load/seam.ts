@@ -25,12 +25,15 @@ export interface LoadSeam extends Partial<OptionSeam> {
 export interface LoadHooks {
   /** Key in `options`, such as `max_removed`. */
   readonly option: string;
-  /** Checks the load. If it throws, the received file is discarded. @throws InputError */
+  /**
+   * Checks the load. If it throws, the received file is discarded.
+   * @throws InputError
+   */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
   /**
-   * Runs in the transaction that fails or cancels the load, after which no chunk can commit. Pass
-   * the returned tasks to `notifyQueue` after the commit.
+   * Runs in the transaction that fails or cancels the load. After that transaction, no chunk of the
+   * load can commit. The returned tasks must be passed to `notifyQueue` after the commit.
    */
   stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
 }
@@ -39,11 +42,11 @@ export interface StopContext extends ActContext {
   readonly records: RecordSeam | null;
 }
 
-/** Hooks at the end of a load. The hashes of the chunks' keys are kept until then. */
+/** Hooks at the end of a load. Until then, the hashes of its keys are kept. */
 export interface EndSeam {
   /**
-   * Decides what the option does, in the transaction that renews the claim, after all checks that
-   * can fail the load. A repeated call does nothing.
+   * Decides what the option does. Runs after all checks that can fail the load, in the transaction
+   * that renews the claim. A repeated call does nothing.
    */
   decide(db: Database, loadId: number): Promise<void>;
   /**
@@ -51,7 +54,7 @@ export interface EndSeam {
    */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
   /**
-   * Adds changes to a plan, after those of the chunks. Returns a query that selects the added rows.
+   * Adds changes to a plan, after the chunks have added theirs. Returns a query for the added rows.
    */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
@@ -70,24 +73,27 @@ export interface HookContext {
 }
 
 /**
- * Kind of loads that write their own file and process their own chunks. Such loads may take back
- * other loads.
+ * Kind of load that writes its own file and processes its chunks itself. Such a load may take back
+ * the changes of another load.
  */
 export interface LoadKind {
   readonly type: LoadType;
   /**
-   * SQL condition for queries that read `loads`. True if a queued or running load of this kind will
-   * take back that load.
+   * SQL condition for queries of the table `loads`: a queued or running load of this kind will take
+   * back the changes of that load.
    */
   readonly takesBack: RawBuilder<boolean>;
   /**
-   * Writes the file, using `receivingStore`.
+   * Writes the file to a `receivingStore`.
    * @throws FinalFailure if the file cannot be written at present
    */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
   /** Runs in the transaction in which a load of this kind starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
-  /** Applies or plans the lines of a chunk and counts them, in one transaction. */
+  /**
+   * Applies or plans the lines of a chunk and counts them. All of this must happen in one
+   * transaction.
+   */
   chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
 }
 
@@ -100,13 +106,16 @@ export interface OwnFile {
   readonly chunks: readonly ChunkRange[];
 }
 
-/** Field that a capability adds to the job. A `summary` in its value is a sentence for people. */
+/**
+ * Field that a capability adds to jobs. If its value has a `summary`, the summary is a sentence for
+ * people.
+ */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
-  /** SQL expression for queries that read `loads`. It returns the value of the field. */
+  /** SQL expression for queries of the table `loads`: the value of the field. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something requested by the caller was not done. */
@@ -119,7 +128,7 @@ export interface LoadField {
 }
 
 interface FieldLoad {
-  /** Capabilities that the environment uses. */
+  /** Names of the capabilities that the environment uses. */
   readonly uses: readonly string[];
   readonly type: LoadType;
   readonly source: SourceOptions;
@@ -128,14 +137,14 @@ interface FieldLoad {
 }
 
 /**
- * Judge of records in loads. It uses its settings from the time when the load was accepted. Only
- * one capability may have a judge.
+ * Capability that judges the records of loads. For each load, it uses the settings from the time
+ * when the load was accepted. Only one capability can judge records.
  */
 export interface RecordSeam extends JudgeSeam {
-  /** Stores the settings for a load in the transaction that accepts the load. */
+  /** Stores the settings for a load, in the transaction that accepts the load. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
   /**
-   * Returns the judge for a load. Returns `null` if the load's records are not judged.
+   * Returns the judge of a load's records. Returns `null` if they are not judged.
    * @throws TransientError
    */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
@@ -148,8 +157,8 @@ export interface SecretSeam {
   /** Name of the capability. Only loads in environments that use it are checked. */
   readonly use: string;
   /**
-   * Returns true for a load whose file must be removed when the load ends, and whose rejects may
-   * contain only their place and reason.
+   * Returns true if the text of the load must not be stored. Its file is then removed when the load
+   * ends, and its rejects contain only their place and reason.
    */
   isSecret(db: Database, loadId: number): Promise<boolean>;
   /** Message that tells users why the file of such a load no longer exists. */

@@ -11,7 +11,11 @@ import { type FinishState, readFinishState, readLimitedPlan } from './running-st
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Runs all checks that follow the chunks, and locks the task's claim. @throws FinalFailure */
+/**
+ * Runs all checks that follow the chunks. First renews the task's claim, so that the claim is
+ * locked.
+ * @throws FinalFailure
+ */
 export async function requireSound(
   context: LoadContext,
   db: Database,

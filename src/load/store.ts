@@ -40,8 +40,8 @@ import { recordUnused, takeReceived } from './upload-store.ts';
  * Status of a load: queued → processing → completed | failed | cancelled. A failed, cancelled or
  * held load can be queued again. A load has tasks (`chunk`, then `finish`) only while it is
  * processing.
- * Every transaction that ends a load deletes the tasks first and then updates the load.
- * Transactions of chunks use the same order, which prevents deadlocks.
+ * Every transaction that ends a load first deletes its tasks and then updates the load. A
+ * transaction that ends a chunk does so in the same order, which prevents deadlocks.
  */
 
 export interface NewLoad extends JobIdentity {
@@ -68,11 +68,11 @@ export interface NewLoad extends JobIdentity {
   /** Job whose stored file is loaded again. `null` if the file was sent. */
   readonly fileOf: string | null;
   /**
-   * True if the load writes its own file when it starts (see `LoadKind`). All records of such a
-   * load may be refused.
+   * True if the load writes its own file when it starts (see `LoadKind`). Such a load does not fail
+   * if all its records are refused.
    */
   readonly ownFile: boolean;
-  /** Load whose refused records this file contains in corrected form, or `null`. */
+  /** Load whose refused records this file corrects, or `null`. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -122,13 +122,11 @@ export async function insertLoad(
   return load_id;
 }
 
-/**
- * Time at which the file was first accepted. For a file that was sent, `accepted_at` of its load.
- */
+/** SQL expression: time at which the file of the job `fileOf` was first accepted. */
 const fileAt = (fileOf: string | null) =>
   sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
 
-/** Cursor of the first load of the file. */
+/** SQL expression: cursor in the log of changes when the file was first accepted. */
 const fileCursor = (fileOf: string | null) =>
   sql<string>`coalesce((select file_cursor from loads where job_id = ${fileOf}), ${currentCursor})`;
 
@@ -199,7 +197,7 @@ async function insertChunks(db: Database, loadId: number, chunks: readonly Chunk
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
-/** Replaces characters in names that jsonb cannot store. */
+/** Replaces characters that jsonb cannot store, for example in names of columns. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
@@ -211,15 +209,15 @@ export interface StartedLoad extends JobIdentity {
 const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
 /**
- * Starts a load with a task for each unfinished chunk, or with a `begin` task. Returns `null` if
- * the load is not queued.
+ * Starts a queued load. Adds a task for each unfinished chunk, or a `begin` task if the load starts
+ * over. Returns `null` if the load is not queued.
  */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await updateWhere(prepared(db), 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // For a load that starts over, `beginPass` sets this time.
+      // If the load starts over, `beginPass` sets this time later.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
@@ -238,8 +236,8 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
 
 /**
  * Inserts a task for each unfinished chunk, or only for the first unfinished chunk if the load is
- * ordered. If all chunks are done, inserts the finish task. Returns the tasks with which to notify
- * the queue.
+ * ordered. If all chunks are done, inserts the finish task. Returns the tasks that the caller must
+ * pass to `notifyQueue`.
  */
 export async function insertChunkTasks(
   db: Database,
@@ -274,8 +272,8 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
 }
 
 /**
- * Clears the references to removed files, the data for retrying loads of these files, and the rows
- * of plans.
+ * Forgets files that are being removed: clears the references to them, and deletes the rows of
+ * their plans and the data for retrying their loads.
  */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await forgetPlannedRows(db, loadIds);
@@ -284,8 +282,8 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
 }
 
 /**
- * Removes the file from an ended load and returns the file. Returns `null` if there is no file, or
- * if a plan that can be applied still needs it.
+ * Detaches the file from a load that has ended, and returns the file so that the caller can remove
+ * it. Returns `null` if there is no file, or if a plan that can be applied still needs it.
  */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })

@@ -40,7 +40,7 @@ export async function receiveSource(
 }
 
 /**
- * `book` runs in the transaction that accepts the file.
+ * Accepts the file as a load. `book` runs in the transaction that accepts the load.
  * @throws InputError. Errors from `book` are also thrown.
  */
 export async function acceptSource(

@@ -9,7 +9,7 @@ import { countOf, type Database, rowsOf } from '../postgres/database.ts';
 
 const writes: RawBuilder<unknown> = sql`l.pass not in ('dry_run', 'plan')`;
 
-/** Finds unfinished loads, in the order in which they take effect. */
+/** Finds the unfinished loads of an environment, in the order of its lane. */
 export async function findUnfinishedLoads(db: Database, environmentId: number): Promise<string[]> {
   const rows = await rowsOf<{ jobId: string }>(db)`
     select l.job_id as "jobId"
@@ -20,7 +20,8 @@ export async function findUnfinishedLoads(db: Database, environmentId: number): 
 }
 
 /**
- * Counts the loads for which a queued export is waiting. Zero if the export was not asked to wait.
+ * Counts the loads for which a queued export is waiting. Returns 0 if the export was not requested
+ * to wait.
  */
 export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
   return countOf(db)`

@@ -28,8 +28,8 @@ export interface NewUpload {
 }
 
 /**
- * Stored file of an upload. If the file belongs to a load, it may be removed before the upload
- * expires.
+ * SQL expression: the stored file of an upload. If it belongs to a load, it may be removed before
+ * the upload expires.
  */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
@@ -54,7 +54,10 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/** Inserts an upload of a load's file. Returns `null` if the load or its file does not exist. */
+/**
+ * Inserts an upload that uses the file of a load. Returns `null` if the load does not exist or has
+ * no file.
+ */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -84,7 +87,10 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** Upload that requests can no longer find. `ref` is `null` if the file belongs to a load. */
+/**
+ * Upload that is being removed. Requests no longer find it. `ref` is `null` if the file belongs to
+ * a load and must be kept.
+ */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;
@@ -137,7 +143,9 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
-/** Records an unused file. If the file cannot be removed now, the next pruning removes it. */
+/**
+ * Records a file that is no longer used. If the caller cannot remove it now, the next pruning does.
+ */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(

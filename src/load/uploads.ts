@@ -1,6 +1,6 @@
 /*
- * Files that are stored as they were sent, to be loaded later. After they expire, nothing remains
- * of them.
+ * An upload is a file that is stored as it was sent, to be loaded later. When it expires, nothing
+ * of it remains.
  */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
@@ -76,7 +76,7 @@ export async function requireUpload(
   throw noSuchUpload(uploadId);
 }
 
-/** The stream throws InputError `not_found` if the file has been removed. */
+/** The returned stream throws InputError `not_found` if the file has been removed. */
 export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     if (ref === null) throw noSuchUpload(uploadId);
@@ -92,15 +92,18 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
   return streamOf(read());
 }
 
-/** Removes an upload before it expires. @throws InputError `not_found` */
+/**
+ * Removes an upload before it expires.
+ * @throws InputError `not_found`
+ */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
   const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
 /**
- * After loading, removes the upload if a capability of the environment forbids storing the text of
- * some loads.
+ * Removes an upload that has been loaded, if a capability of the environment forbids storing the
+ * text of some loads.
  */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,
@@ -119,8 +122,8 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
 }
 
 /**
- * The caller deletes the uploads afterwards, so that their files are still listed if the process is
- * killed in between.
+ * Removes the files of uploads. The caller must delete the uploads afterwards. If the process is
+ * killed in between, the uploads still show which files to remove.
  */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
@@ -129,7 +132,10 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/** Hints in the request take precedence. */
+/**
+ * Returns the hints of the request that created the upload. Hints of a later request take
+ * precedence.
+ */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,

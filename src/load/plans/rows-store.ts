@@ -8,7 +8,10 @@ import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from 
 
 const PLANNED_BYTES_AT_A_TIME = MiB;
 
-/* Rows of a plan. They are displayed, downloaded, and compared with the stored profiles. */
+/*
+ * Reads the rows of plans, to display or download them and to compare them with the stored
+ * profiles.
+ */
 
 /**
  * Changed or removed row in the summary. It contains only the properties that differ, with
@@ -67,14 +70,15 @@ export interface PlannedPlace {
 
 export interface PlannedPage<T> {
   readonly rows: readonly T[];
-  /** Place at which the next page begins. `null` on the last page. */
+  /** Place after which the next page begins. `null` on the last page. */
   readonly next: PlannedPlace | null;
 }
 
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
 /**
- * Reads planned rows as lines of JSON written by PostgreSQL, so that numbers keep all their digits.
+ * Reads planned rows as lines of JSON. PostgreSQL writes these lines, so that numbers keep all
+ * their digits.
  */
 export async function readPlannedLines(
   db: Database,
@@ -94,7 +98,7 @@ export async function readPlannedLines(
 }
 
 /**
- * Property that differs, or `company_id`. `name` is `null` for a new row that has neither a
+ * Difference in one property, or in `company_id`. `name` is `null` for a new row that has neither a
  * property nor a company.
  */
 export interface PlannedValue {
@@ -131,7 +135,10 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/** Selects the rows after a place, up to the size limits. `more` is true if further rows follow. */
+/**
+ * SQL query for the rows after a place, up to the maximum number of rows and bytes. `more` is true
+ * if further rows follow.
+ */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (
@@ -164,14 +171,14 @@ function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
 interface Plan {
   readonly loadId: number;
   readonly environmentId: number;
-  /** Cursor at the start of planning. */
+  /** Cursor in the log of changes at the start of planning. */
   readonly since: string;
 }
 
 /**
- * Counts profiles that have been changed or removed since they were planned. For unchanged and
- * removed profiles, the plan contains only hashes of keys. If the log of changes does not go back
- * as far as the planning, all profiles are compared.
+ * Counts profiles that have been changed or removed since planning. For profiles that the load
+ * would not change, the plan contains only hashes of their keys. If the log of changes does not go
+ * back as far as the planning, all profiles are compared.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db
@@ -190,8 +197,8 @@ export async function countDrift(db: Database, loadId: number): Promise<number> 
 }
 
 /**
- * Selects keys whose profiles no longer match the plan. The cursor is a query parameter, so that
- * block ranges can be used to find later rows.
+ * SQL query for the keys of profiles that no longer match the plan. The cursor is a query
+ * parameter, because PostgreSQL can then use a BRIN index to find rows that were written later.
  */
 function drifted(
   { loadId, environmentId, since }: Plan,

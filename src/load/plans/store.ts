@@ -8,13 +8,14 @@ import { sumsOf } from './plan-batch.ts';
 
 /*
  * A plan consists of the changes that a load would make, row by row (`planned_rows`), and a summary
- * (`load_plans.plan`). `plan-batch.ts` adds the rows of each chunk. This file corrects rows whose
- * keys occur in several chunks, summarises plans, and deletes them.
+ * (`load_plans.plan`). `plan-batch.ts` adds the rows of each chunk. This file corrects the rows of
+ * keys that several chunks contain, writes the summaries, and deletes plans.
  */
 
 /**
- * Chunk numbers in `planned_chunks` that mark corrections: removed rows, the rows that replace
- * them, and rows of capabilities.
+ * `planned_chunks` contains counts for each chunk. These chunk numbers mark corrections: rows that
+ * were removed again (their counts are subtracted), the rows that replace them, and rows of
+ * capabilities.
  */
 const removedRows = -1;
 const replacedRows = -2;
@@ -22,7 +23,10 @@ const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/** Sets the time and cursor of a plan. Deletes an earlier plan of the same load. */
+/**
+ * Starts a plan: stores its time and its cursor in the log of changes. Resets an earlier plan of
+ * the load.
+ */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -43,8 +47,8 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Deletes the rows whose keys will be replayed. `replanIncoming` reinserts these rows. Must be
- * called in the transaction that stores the keys.
+ * Deletes the planned rows of keys that will be replayed. The replay inserts these rows again (see
+ * `replanIncoming`). Must be called in the transaction that stores the keys.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {
   await sql`
@@ -63,8 +67,9 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 }
 
 /**
- * Writes the summary of a plan, including the rows that `added` inserts. Must be called once, after
- * all rows have been corrected, in the transaction that renews the claim.
+ * Writes the summary of a plan. `added` are queries for the rows that capabilities have added to
+ * it. Must be called once, after all rows have been corrected, in the transaction that renews the
+ * claim.
  */
 export async function summarisePlan(
   db: Database,
@@ -98,8 +103,9 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 }
 
 /**
- * Adds companies to which only users refer. These companies have no properties. Their chunk numbers
- * follow those of the file, each shared by several companies, because rows are read chunk by chunk.
+ * Adds rows for companies to which only users refer. These companies have no properties. Rows are
+ * read chunk by chunk, so these rows also need chunk numbers. The numbers follow those of the file,
+ * and several companies share each of them.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -183,8 +189,8 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
 }
 
 /**
- * Adds up the value changes of each property, for at most MAX_PLAN_PROPERTIES properties. Each
- * returned row also contains the totals.
+ * Adds up the value changes of each property. Returns at most MAX_PLAN_PROPERTIES properties, and
+ * the totals of all properties in each row.
  */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
@@ -224,8 +230,8 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
 }
 
 /**
- * Deletes the rows of plans, which expire together with the file. The summaries remain, because
- * they do not identify any profile.
+ * Deletes the rows of plans. They expire together with the file of the load. The summaries remain,
+ * because they do not identify any profile.
  */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

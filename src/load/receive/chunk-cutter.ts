@@ -5,12 +5,12 @@ interface HeldRecord {
   readonly end: number;
   readonly line: number;
   readonly oversized: boolean;
-  /** End of the blank lines that follow the record. */
+  /** End of the blank lines after the record. */
   blankEnd: number;
 }
 
 /**
- * Maximum size of a chunk, and maximum number of its records. The last record of a chunk may exceed
+ * Maximum number of bytes and of records in a chunk. The last record of a chunk may exceed
  * `maxBytes`.
  */
 export interface ChunkBounds {
@@ -45,7 +45,7 @@ export class ChunkCutter {
   #firstRow = 0;
   #firstLine = 0;
 
-  /** The last `skipFooter` records belong to no chunk and are not counted. */
+  /** The last `skipFooter` records are the footer. They belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;
@@ -91,7 +91,7 @@ export class ChunkCutter {
     else this.#oversized(start, end, line);
   }
 
-  /** Holds back records that may belong to the footer. */
+  /** Holds back the last `skipFooter` records, because they may be the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

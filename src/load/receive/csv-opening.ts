@@ -24,8 +24,8 @@ export class CsvOpening {
   form: CsvForm | null = null;
 
   /**
-   * Beginning of a file whose dialect the caller must detect. The caller passes the detected
-   * dialect to `learn`.
+   * Beginning of the file, if the caller must detect its dialect. The caller passes the dialect to
+   * `learn`.
    */
   sample: CsvBeginning | null = null;
 
@@ -40,8 +40,8 @@ export class CsvOpening {
   #line = 1;
 
   /**
-   * If the beginning is longer than `sniffedBytes`, it is not sniffed here, but returned in
-   * `sample`.
+   * If the beginning of the file is longer than `sniffedBytes`, its dialect is not detected here.
+   * `sample` then contains the beginning.
    */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
@@ -98,7 +98,8 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      // Checked here, because only bytes that may be a table are passed to a sandbox.
+      // Refuse a header that is too long before the caller passes it to a sandbox. Only bytes that
+      // could be a table should reach a sandbox.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const sniffed = this.#learned ?? this.#sniff(bytes, final);
       if (sniffed === null) return 0;
@@ -117,7 +118,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** Applies the option `apostrophes`, which overrides what the header indicates. */
+  /** Applies the option `apostrophes`. It takes precedence over what the header indicates. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };

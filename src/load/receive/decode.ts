@@ -43,7 +43,7 @@ export interface Decoded {
   readonly notes: readonly string[];
   /** `null` for formats other than JSON. */
   readonly layout: JsonLayout | null;
-  /** Set if the file is short and consists of a single JSON object, which may be a record. */
+  /** Set if the file is short and consists of a single JSON object. That object may be a record. */
   readonly object: SniffedJson['object'];
 }
 
@@ -70,7 +70,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   const textFacts = { encoding, bomBytes, notes };
   if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...textFacts, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
-  // The size is fixed, because the result must not depend on the sizes of buffers.
+  // The number of bytes is fixed, so that the result does not depend on the sizes of buffers.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
   await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
@@ -82,7 +82,7 @@ interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** The bytes that were sent, for measuring how much the file grows when it is unpacked. */
+  /** Number of bytes that were sent. It limits how much the file may grow when it is unpacked. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
   readonly notes: string[];
@@ -139,7 +139,7 @@ function layoutNotes(layout: JsonLayout): string[] {
 }
 
 /**
- * Passes lines on unchanged.
+ * Yields the lines unchanged.
  * @throws InputError `invalid_field` at the end if there were lines but none of them begins an
  * object
  */
@@ -165,7 +165,10 @@ async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): Asyn
   }
 }
 
-/** Limits the growth of formats that store repeated values only once. */
+/**
+ * Limits how much a workbook or Parquet file may grow when it is converted. Such files store
+ * repeated values only once.
+ */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,
@@ -178,8 +181,8 @@ async function* guarded(
 }
 
 /**
- * Waits until the complete file has arrived before using a sandbox. Otherwise, a slow sender would
- * occupy the sandbox.
+ * Receives the complete file before it uses a sandbox. Otherwise, a slow sender would occupy the
+ * sandbox.
  */
 async function* convertAside(
   format: Conversion['format'],

@@ -8,8 +8,8 @@ export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
   /**
-   * Minimum upload rate, averaged over each UPLOAD_RATE_WINDOW_MS of waiting for the client. 0
-   * allows any rate.
+   * Minimum upload rate. It is checked each time this process has waited for the client for a total
+   * of UPLOAD_RATE_WINDOW_MS. 0 allows any rate.
    */
   readonly minBytesPerSecond: number;
   /** Maximum time during which no byte arrives, in milliseconds. */
@@ -30,7 +30,8 @@ export class UploadRate {
   }
 
   /**
-   * Adds bytes, and the time spent waiting for these bytes. @throws InputError `upload_too_slow`
+   * Adds bytes that have arrived, and the time for which this process has waited for them.
+   * @throws InputError `upload_too_slow`
    */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
@@ -47,9 +48,8 @@ export class UploadRate {
 }
 
 /**
- * Counts and hashes the bytes that are sent, checks the limits, and joins small buffers. The rate
- * includes only the time that this process waits for the sender, not the time that the sender waits
- * for this process.
+ * Counts and hashes the bytes that are sent, checks the limits, and joins small buffers. Time in
+ * which the sender waits for this process does not reduce the upload rate.
  */
 export class Intake {
   receivedBytes = 0;
@@ -124,8 +124,9 @@ export class Intake {
 }
 
 /**
- * Rejects after `stallMs` or when the signal is aborted. Promise.race with one promise for the
- * whole upload would retain memory for every item.
+ * Reads the next item. Rejects after `stallMs`, or when the signal is aborted. `Promise.race` with
+ * one promise for the whole upload is not used, because that promise would keep memory for every
+ * item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,
@@ -155,9 +156,9 @@ export function readNext<T>(
   });
 }
 
-/** Beginning of a stream, together with the complete stream, which has yet to be read. */
+/** Beginning of a stream. `all` yields the whole stream, including this beginning. */
 export interface Peeked {
-  /** Has at least `minBytes` bytes, unless the stream is shorter. */
+  /** Contains at least `minBytes` bytes, unless the stream is shorter. */
   readonly head: Buffer;
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;

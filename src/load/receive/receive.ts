@@ -27,22 +27,23 @@ import {
 } from './unpack.ts';
 
 /**
- * Maximum number of bytes from which the dialect is detected outside a sandbox. For a wide file,
- * this many bytes already take several tenths of a second.
+ * If a sandbox is available, this process itself detects the dialect only from at most this many
+ * bytes. For a wide file, that already takes several tenths of a second.
  */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
   /** Target size of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** Approximate number of bytes of text to receive. Default: everything. */
+  /** Receive only about this many bytes of text. Default: everything. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
  * Receives a file in one pass: checks limits, hashes, unpacks, decodes, converts to CSV or NDJSON,
- * cuts into chunks and stores. Memory use does not grow with the file, and a failure leaves no file
- * behind. The caller must close the source itself, so that an HTTP route can still respond.
+ * cuts into chunks and stores. Memory use does not grow with the file. If this fails, no file
+ * remains. The source stays open, so that an HTTP route can still respond. The caller must close
+ * it.
  * @throws InputError for the file, TransientError for the store, errors from the source, or the
  * signal's reason
  */
@@ -105,14 +106,14 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // If the file cannot be removed now, the sweep removes it. The first error is the one to
-    // report.
+    // If the file cannot be removed now, the sweep removes it later. The caller gets the first
+    // error.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
     stop.abort();
-    // If these files cannot be removed now, the sweep removes them. The result does not depend on
-    // their removal.
+    // If these files cannot be removed now, the sweep removes them later. The result does not need
+    // them.
     await asides.removeAll().catch(() => undefined);
   }
 }
@@ -151,7 +152,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** Dialect of worksheets. Sluice itself writes their CSV, so the dialect need not be detected. */
+/** Dialect of worksheets. It need not be detected, because sluice itself converts them to CSV. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
@@ -190,7 +191,8 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // Avoids an unhandled rejection if writing fails before the next `await` of this promise.
+      // The next `await writing` throws the error of this write. Without this line, an earlier
+      // rejection would count as unhandled.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -222,7 +224,7 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** Longest possible timer, because a local pipe or disk may be slow. */
+/** Maximum delay of a timer. A local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
 /** Receives a local file without speed limits. Throws the same errors as `receive`. */

@@ -26,14 +26,13 @@ export interface ReceivedFile {
   readonly totalRows: number;
   readonly isWhole: boolean;
   /**
-   * Chunks in file order. Together, they cover everything except blank lines, the header and
-   * skipped parts.
+   * Chunks in file order. Together, they cover the whole file except blank lines, the header, and
+   * lines that the options skip.
    */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
   /**
-   * Beginning of the text that was sent. `null` if the stored file still has its original
-   * beginning.
+   * Beginning of the text that was sent, if the stored file begins differently. Otherwise, `null`.
    */
   readonly head: Buffer | null;
 }

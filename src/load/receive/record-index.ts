@@ -11,12 +11,15 @@ import { CsvOpening } from './csv-opening.ts';
 
 const noHints: CsvHints = { source: {}, map: {} };
 
-/** Record with an unclosed quote. It is refused unless a later quote closes the cell. */
+/**
+ * Record in which the closing quote of a cell has not been found. It is refused, unless a later
+ * quote closes the cell.
+ */
 interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Position in the file up to which no closing quote has been found. */
+  /** Position in the file up to which the closing quote has been searched for. */
   lookedTo: number;
 }
 
@@ -33,12 +36,12 @@ export class RecordIndex {
   /** Start of an oversized record whose end is not known yet, or -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
-  /** Set while a quoted cell is open, because the cell may turn out to be too large. */
+  /** Set while a closing quote is being searched for. If there is one, the record is too large. */
   #doubt: Doubt | null = null;
 
-  /** Length of the byte order mark, which belongs to no record. */
+  /** Length of a byte order mark that has not been skipped yet. It belongs to no record. */
   #skipBytes: number;
-  /** Size of the window at which another search for the end of a record is worthwhile. */
+  /** The window is not scanned again until it has this size. */
   #worthLooking = 0;
 
   constructor(
@@ -59,7 +62,7 @@ export class RecordIndex {
   }
 
   /**
-   * Set if the caller must detect the dialect of a CSV. No byte is read until `learn` is called.
+   * Set if the caller must detect the dialect of a CSV. Until `learn` is called, no byte is read.
    */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
@@ -96,7 +99,10 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** Starts at the records of a CSV that sluice rewrote. The first record is on line `line`. */
+  /**
+   * Starts at the first record of a CSV file that sluice rewrote. In the received file, this record
+   * was on line `line`.
+   */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -148,8 +154,8 @@ export class RecordIndex {
   }
 
   /**
-   * Scans about SCAN_BYTES. Returns whether the caller must continue, possibly with
-   * `#lookForClose`.
+   * Scans about SCAN_BYTES. Returns whether the caller must continue. If `#doubt` is set, the
+   * caller must then call `#lookForClose`.
    */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
@@ -182,14 +188,16 @@ export class RecordIndex {
     this.#oversizedLine = line;
   }
 
-  /** Must be called before the record is counted. */
+  /**
+   * Must be called before the record is counted, because `#lookForClose` may restore that state.
+   */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
   /**
-   * Searches for a later quote that closes the cell. If there is such a quote, all bytes since the
-   * opening quote are one record, which is too large.
+   * Searches for a later quote that closes the cell. If there is one, all bytes from the start of
+   * the record up to that quote are one record, which is too large.
    */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
@@ -222,8 +230,8 @@ export class RecordIndex {
 }
 
 /**
- * Contiguous bytes to scan: the rest of an incomplete record and the bytes after it. The memory is
- * reused, and grows to twice the longest record plus a read buffer.
+ * Contiguous bytes to scan: an incomplete record and the bytes after it. The memory is reused, and
+ * grows to twice the longest record plus a read buffer.
  */
 class Window {
   /** Position in the file at which `bytes` starts. */
@@ -236,11 +244,11 @@ class Window {
   append(added: Buffer): void {
     const rest = this.bytes;
     const length = rest.length + added.length;
-    // Moves the rest to the front if the rest is not longer than the added bytes, which are in the
-    // CPU cache. Also moves the rest if there is not enough space behind it.
+    // Moves the incomplete record to the front of the memory if it is not longer than the added
+    // bytes, which are in the CPU cache, or if there is not enough space after it.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
-      // With space for twice the rest, moves are rare. Therefore, small buffers cost no more than
-      // large ones.
+      // There is space for twice the incomplete record, so moves are rare. Small buffers therefore
+      // cost no more than large ones.
       const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
       // `set` copies correctly even if the ranges overlap.

@@ -9,20 +9,25 @@ export interface DialectChunk {
   readonly form: CsvForm;
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** Size of a record that is too large and whose beginning is in `bytes`. Otherwise, `null`. */
+  /**
+   * Size of the record, if it is too large. `bytes` then contains only its beginning. Otherwise,
+   * `null`.
+   */
   readonly oversized: number | null;
 }
 
 /**
- * Rewritten text with as many lines as the original. Blank lines follow a record that originally
- * had several lines.
+ * Rewritten text with as many lines as the original. If a record had several lines, it now has one
+ * line, and blank lines follow it.
  */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/** A record that cannot be read is replaced by the reason. Other records are not affected. */
+/**
+ * If a record cannot be read, the reason replaces it in the text. Other records are not affected.
+ */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {

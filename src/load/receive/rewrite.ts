@@ -13,7 +13,8 @@ import type { RewriteSeam } from './seam.ts';
 import type { ReceivingStore } from './unpack.ts';
 
 /*
- * Rewrites received files before they are loaded: CSV dialects to plain CSV, and presets to NDJSON.
+ * Rewrites received files before they are loaded: CSV dialects become plain CSV, and files that
+ * need a preset become NDJSON.
  */
 
 /** Maximum size of a chunk that is rewritten outside a sandbox. */
@@ -27,7 +28,10 @@ export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   return rewriter;
 }
 
-/** Returns the description of the rewritten file. */
+/**
+ * Writes `lines` to a new file and cuts that file into chunks. Returns the description of the new
+ * file.
+ */
 export async function rewriteFile(
   received: ReceivedFile,
   lines: AsyncIterable<Buffer>,

@@ -6,12 +6,15 @@ import type { ReceivedFile } from './received-file.ts';
 
 export interface RewriteSeam {
   readonly recognise: Recognise;
-  /** Checks the options of a load, whether or not it has a preset. @throws InputError */
+  /**
+   * Checks the options of a load. Called for loads with and without a preset.
+   * @throws InputError
+   */
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
-   * Yields a received file as our NDJSON, some lines at a time. Each record keeps its row and line.
-   * Additional members of a record contain the profiles that the record implies, or the reason for
-   * refusing it.
+   * Yields the records of a received file as NDJSON in our format, some lines at a time. Each
+   * record keeps its row and line. If a preset derives profiles from a record, or the record is
+   * refused, additional members contain the profiles or the reason.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

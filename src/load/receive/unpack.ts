@@ -15,22 +15,22 @@ import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
 /**
- * Maximum ratio of unpacked bytes to sent bytes, which is checked after the first 16 MiB. gzip can
- * reach a ratio of about 1032.
+ * Maximum ratio of unpacked bytes to sent bytes. It is checked when more than 16 MiB have been
+ * unpacked. gzip can reach a ratio of about 1032.
  */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
- * Unpacks gzip, and ZIP archives that contain one data file or several files of JSON lines. A
- * workbook is also a ZIP archive, and one of its sheets becomes CSV.
+ * Unpacks gzip and ZIP archives. An archive must contain one data file, or several files of JSON
+ * lines. A workbook is also a ZIP archive, and one of its sheets becomes CSV.
  */
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
   /**
-   * The bytes that were sent, for measuring how much the file grows when it is unpacked. Set if the
-   * file has already been unpacked once.
+   * Number of bytes that the client sent, if this file has already been unpacked once. It limits
+   * how much the file may grow.
    */
   readonly sent?: Sent | undefined;
 }
@@ -40,14 +40,14 @@ export interface Archived {
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Complete only after the workbook has been read. */
+  /** A workbook adds notes until it has been read completely. */
   readonly notes: readonly string[];
 }
 
 export interface Unpacked {
   /** Content of the file. For a workbook, one sheet as CSV. */
   readonly plain: Peeked;
-  /** Hints about `plain`, such as its file name in the archive. */
+  /** Hints for reading `plain`. For a file in an archive, they contain the name of that file. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
@@ -69,7 +69,8 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // If the request requires an array, the body is JSON even if its bytes look like a ZIP archive.
+  // With `envelope`, the body must be JSON. It is not unpacked, even if its bytes look like a ZIP
+  // archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await asides.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -176,14 +177,17 @@ export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /** Number of bytes that were sent. `maxInflatedBytes` is the maximum size after unpacking. */
+  /**
+   * Number of bytes that were sent. It limits how much the file may grow. `maxInflatedBytes` limits
+   * its size.
+   */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
 /**
- * Item yielded by a conversion: first the sheet of a workbook, then text, finally notes for the
- * job.
+ * Item that a conversion yields: first the sheet of a workbook, then the text, and finally notes
+ * about the conversion.
  */
 export type Converted =
   | { readonly sheet: string; readonly sheets: readonly string[] }
@@ -240,7 +244,10 @@ export interface Sent {
   readonly receivedBytes: number;
 }
 
-/** Limits the total size of an unpacked upload, and its growth over all layers of packing. */
+/**
+ * Limits the size of an unpacked upload, and how much it grows. If the upload is packed several
+ * times, its growth is measured from the sent bytes.
+ */
 export function inflateGuard(
   sent: Sent,
   maxInflatedBytes: number,
@@ -261,8 +268,8 @@ export function inflateGuard(
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /**
-   * Marks the file as in use. Returns false if the file no longer exists. Not set if there is no
-   * sweep.
+   * Marks the file as in use, so that the sweep does not remove it. Returns false if the file no
+   * longer exists. Missing if nothing sweeps the store.
    */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Converts files in a sandbox. Default: this process converts them. */
@@ -274,9 +281,9 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
 }
 
 /**
- * Files that can be read only when they are complete (Parquet, ZIP). Each is stored as a received
- * file that belongs to no load, and is touched regularly. Therefore, the sweep removes it only if
- * the process is killed.
+ * Keeps files that can be read only when they are complete (Parquet, ZIP). Each of them is stored
+ * as a received file without a load, and is touched regularly. If the process is killed, the sweep
+ * removes them.
  */
 export class Asides {
   readonly #store: ReceivingStore;

@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Number of bytes at each end of a record that its outline describes. */
+/** The outline of a long record describes this many bytes at each of its ends. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -95,7 +95,7 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** The number of a cause is the same in every load. */
+/** Returns the number of a cause. The number is the same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
@@ -124,7 +124,10 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** `null` if the whole record is at fault, or if the record does not contain the value. */
+  /**
+   * Value that is at fault. `null` if the whole record is at fault, or if it does not contain the
+   * value.
+   */
   readonly value: string | null;
 }
 
@@ -139,8 +142,9 @@ function textOf(value: unknown): string | null {
 }
 
 /**
- * Returns the position of a column by its own name, or by the name to which it is mapped. Returns
- * -1 if there is no such column.
+ * Returns the position of the column that is called `name` in the file or in `map`. If `name` is a
+ * path such as `metadata.plan`, the column can also be its first part. Returns -1 if there is no
+ * such column.
  */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const named = columns.indexOf(name);
@@ -184,7 +188,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
 }
 
 /**
- * Returns the kind that is probably meant by an `event_type` with a different spelling, or `null`.
+ * If `text` is the kind of a record in a different spelling, returns that kind, otherwise `null`.
  */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;

@@ -155,8 +155,7 @@ export async function reportRejects(
     }
     return { ...report, path, problem: null };
   } catch (error) {
-    // The load is done and the rejects are in the database, so an unwritable folder is not a
-    // failure.
+    // An unwritable folder is not a failure. The load is done, and the rejects are in the database.
     return { ...report, path: null, problem: messageOf(error) };
   }
 }

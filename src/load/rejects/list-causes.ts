@@ -11,7 +11,7 @@ import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
 
-/** Maximum time for finding the samples of the listed causes, in milliseconds. */
+/** Maximum time for finding samples, in milliseconds. */
 const CAUSES_MS = 10_000;
 const SAMPLE_BYTES = 256 * KiB;
 
@@ -22,15 +22,16 @@ export interface ListedCause extends CountedCause {
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
   /**
-   * Number of all refused records in the load. `total` is the number of all causes, of which only
-   * the first few are listed.
+   * Number of all refused records of the load. `total` is the number of all causes, of which
+   * `causes` contains the most frequent ones.
    */
   readonly records: number;
   readonly total: number;
 }
 
 /**
- * Omits samples that take too much time or space.
+ * Lists the causes of a load with samples. Causes have no samples if finding them takes too much
+ * time or space.
  * @throws InputError `not_found`
  */
 export async function listCauses(

@@ -1,8 +1,8 @@
 /*
- * A mend is a corrected file of rejects. It is an ordinary load whose records contain the mended
- * job and row in `sluice_job` and `sluice_row`. When a load is accepted, its first record shows
- * whether it is a mend. The mended rows are stored when the load ends, so that chunks do not become
- * slower.
+ * A mend is a load of a corrected file of rejects. Each of its records contains the job and row of
+ * a refused record, in `sluice_job` and `sluice_row`. When a load is accepted, its first record
+ * shows whether the load is a mend. The rows that it has corrected are stored when it ends, so that
+ * chunks do not become slower.
  */
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';
@@ -21,12 +21,12 @@ import type { ReceivedFile } from '../receive/received-file.ts';
 
 const SEARCHED_RECORDS = 10_000;
 
-/** Job and row given in a record. `null` if the record contains neither. */
+/** Job and row that a record specifies. `null` if the record cannot be read. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /**
- * Returns the load that a file mends, as specified in the first record of NDJSON or in the first
- * record of a CSV that specifies a job.
+ * Returns the load whose rejects a file corrects, or `null`. In NDJSON, the first record specifies
+ * its job. In CSV, the first record whose job is not empty specifies it.
  */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
@@ -53,7 +53,7 @@ function isJob(name: unknown): name is string {
 }
 
 /**
- * Reads the file in the same way as the mended job's file, unless the request specifies otherwise.
+ * Adds the options with which the mended job read its file, unless the request specifies others.
  */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
@@ -79,13 +79,15 @@ export function readAsMended<T extends { readonly received: ReceivedFile; readon
 
 type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
-/** Returns the part of the map whose columns are still in the file. */
+/** Returns `map` without columns that are not in the file. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   if (header === null) return map;
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/** Stores which rejects are mended by the records of a load. Repeating the call changes nothing. */
+/**
+ * Stores which rejects the records of a load have corrected. Repeating the call changes nothing.
+ */
 export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;

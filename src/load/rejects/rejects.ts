@@ -24,7 +24,9 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/** Maximum number and maximum total size of rejects in one read for a download. */
+/**
+ * A download reads at most this many rejects at a time, and at most about this many bytes of them.
+ */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -32,7 +34,7 @@ export type RejectsFormat = 'csv' | 'ndjson';
 
 interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
-  /** Columns if the source is CSV, otherwise `null`. */
+  /** Columns of a CSV file. `null` for NDJSON. */
   readonly columns: readonly string[] | null;
   readonly total: number;
 }
@@ -50,7 +52,8 @@ const readBounds = {
 };
 
 /**
- * While a load runs, rejects may still be added before `after`.
+ * Returns a page of rejects. While the load runs, rejects may still be added before `after`,
+ * because chunks end in any order.
  * @throws InputError `not_found`
  */
 export async function listRejects(
@@ -81,7 +84,11 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/** Writes rejects to be corrected. Uses constant memory. @throws InputError `not_found` */
+/**
+ * Yields all rejects as a file that can be corrected. Reads them in pieces, so memory use does not
+ * depend on their number.
+ * @throws InputError `not_found`
+ */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -102,7 +109,10 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** The rejects themselves are released before a slow reader takes the lines. */
+/**
+ * Returns the lines without the rejects. Their memory can then be freed while a slow reader takes
+ * the lines.
+ */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -131,7 +141,7 @@ interface Refusals {
   readonly recognise: Recognise | null;
 }
 
-/** Two counts: records read (all of which were refused), and records not read. */
+/** Counts of a load in which all records read so far were refused. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -144,7 +154,7 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** Returns the failure of a load in which all records so far were refused. */
+/** Returns the failure of a load in which all records read so far were refused. */
 export async function allRefused(
   { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
@@ -180,7 +190,7 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
       : `All ${read} records were refused`;
   const all = read === 1 && unread === 0 ? 'The only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // If the preset does not recognise the record, the reject does not specify a column.
+  // If the column is missing, the record was refused because the preset does not recognise it.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
@@ -235,7 +245,7 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  // The stored part of a long record may not contain a single complete name.
+  // The stored part of a long record may be too short to contain a complete name.
   if (names.length === 0) return 'No record has a user_id or company_id';
   return `No record has a user_id or company_id. The first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }

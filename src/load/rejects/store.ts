@@ -27,7 +27,7 @@ import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
 
-/** `kind` is `null` if records are not counted by kind. */
+/** `kind` is `null` if the load does not count records by kind. */
 export interface CountedReject {
   readonly reject: Reject;
   readonly kind: CountedKind | null;
@@ -39,8 +39,8 @@ interface RefusedFrom {
 }
 
 /**
- * Inserts rejects in the transaction of the chunk. Using COPY instead of INSERT saves as much time
- * as determining the causes takes.
+ * Inserts rejects in the transaction of the chunk. Compared with INSERT, COPY saves as much time as
+ * determining the causes takes.
  */
 export async function insertRejects(
   { client }: Transaction,
@@ -90,8 +90,8 @@ function copied(text: string): string {
 }
 
 /**
- * Returns the numbers of the chunk's refused rows. They must be read, because reading the chunk a
- * second time may accept those rows.
+ * Returns the rows of the chunk that were refused. They cannot be found by reading the chunk again,
+ * because that might accept some of them.
  */
 export async function readRefusedRows(
   db: Database,

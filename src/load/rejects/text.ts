@@ -17,18 +17,21 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
  * Writes rejects as CSV: the columns of the source, then the reason. If a record fits the columns,
- * its cells are written with their original bytes. Formulas are defused, which a load reverses.
- * Any other record (stray quote, too many cells, not text, truncated) could corrupt the records
- * after it. Such a record is written as text in `sluice_raw`, and all other columns, including the
- * id, are empty. It is refused again if it is loaded without being corrected.
+ * its cells keep their original bytes. Only formulas change: they get an apostrophe, which a load
+ * removes again. Any other record (stray quote, too many cells, not text, truncated) could corrupt
+ * the records after it. Such a record is written as text in `sluice_raw`. Its other columns,
+ * including the id, are empty, so it is refused again if it is loaded without being corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /** Positions of the source's columns, without columns added by an earlier file of rejects. */
+  /**
+   * Positions of the source's columns, without columns that were added to an earlier file of
+   * rejects.
+   */
   readonly #kept: readonly number[];
-  /** True if formulas in the source are already defused. Formulas must not be defused twice. */
+  /** True if formulas in the source already have an apostrophe. They must not get a second one. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -48,7 +51,9 @@ export class RejectsAsCsv {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  /** Returns the original bytes of a cell if they are safe, otherwise its defused text. */
+  /**
+   * Returns the original bytes of a cell. If the cell is a formula, returns it with an apostrophe.
+   */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
     return safe === text ? written : csvCell(safe, this.#delimiter);
@@ -75,8 +80,8 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Writes rejects as NDJSON: each record as in the source, then the reason under separate keys. A
- * record that is not an object is written as text in `sluice_raw`, without an id. It is refused
+ * Writes rejects as NDJSON: each record as in the source, then the reason under additional keys. A
+ * record that is not an object is written as text in `sluice_raw`. It has no id, so it is refused
  * again if it is loaded without being corrected.
  */
 export class RejectsAsNdjson {
@@ -119,8 +124,9 @@ function isAdded(name: string): boolean {
 }
 
 /**
- * Returns the text of an object without the reason for an earlier rejection, which is always last.
- * Works on the text, because parsed numbers could lose digits.
+ * Returns the text of an object without the reason for an earlier rejection, which is always at its
+ * end. Returns `null` if the text is not an object. Works on the text, because parsed numbers could
+ * lose digits.
  */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
@@ -144,8 +150,8 @@ function keysOf(text: string): string[] | null {
 }
 
 /**
- * Returns a function that converts a reject to JSON. It omits empty cells, which mean the same as
- * missing cells.
+ * Returns a function that converts the CSV record of a reject to JSON. It leaves out empty cells,
+ * because they mean the same as missing cells. It returns `null` if the cells are unknown.
  */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
@@ -166,7 +172,9 @@ export function csvCell(text: string, delimiter: string): string {
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Returns the record in Base64 if its text cannot represent all bytes, otherwise `null`. */
+/**
+ * If text cannot represent all bytes of the record, returns the record in Base64, otherwise `null`.
+ */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
@@ -182,7 +190,7 @@ interface RecordCell {
   readonly text: string;
 }
 
-/** Codes of records whose cells are unknown. Their text is in the original dialect. */
+/** After a refusal with one of these codes, the cells of the record are unknown. */
 const withoutCells: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',

@@ -26,8 +26,8 @@ interface SentFile<T> {
 }
 
 /**
- * Options after the file apply unless they affect how the file is read. After an error, the file is
- * removed.
+ * Takes a file and options from a form. An option may follow the file only if it does not affect
+ * how the file is read. After an error, the file is removed.
  */
 export async function takeForm<T, R>(
   upload: Upload,
@@ -59,7 +59,7 @@ export async function takeForm<T, R>(
 }
 
 /**
- * Refuses an option that follows the file and would have changed how the file was read.
+ * Refuses an option after the file that would have changed how the file was read.
  * @throws InputError `invalid_field`
  */
 export function requireSaidBefore(
@@ -89,7 +89,7 @@ async function takePart<T>(
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
-  // Refuses invalid options before gigabytes of data arrive.
+  // The options are read now, so that invalid ones are refused before gigabytes of data arrive.
   const before = await readOptions(upload, fields);
   const filename = cleanFilename(part.filename ?? '');
   const { source, map } = before.load;
@@ -114,7 +114,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** May be called only once. The caller must read all parts. */
+/** Must be called only once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -131,8 +131,8 @@ function openForm({ request, headers, system }: Upload): Form {
   request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
   inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
   unpacked.on('close', () => inflater.destroy());
-  // The plugin reads `request.raw`. It gets a view of the request whose `raw` is the unpacked
-  // stream.
+  // The plugin reads the form from `request.raw`. It therefore gets an object that inherits from
+  // the request, but whose `raw` is the unpacked stream.
   const view = Object.create(request, { raw: { value: unpacked } });
   const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
   return { parts, sent };
@@ -152,8 +152,9 @@ function guarded(guard: InflateGuard): Transform {
 }
 
 /**
- * Yields the parts of a form. Between parts, the sender must neither stall nor be too slow. This
- * also ends a form whose fields or last bytes never end.
+ * Yields the parts of a form. While this process waits for the next part, the sender must neither
+ * stall nor be too slow. Otherwise, a form whose fields or last bytes never end would never be
+ * given up.
  * @throws InputError for a malformed form or one that unpacks to too many bytes, `upload_too_slow`
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
@@ -174,7 +175,7 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/** Messages of errors from the parser, which can be recognised only by their message. */
+/** Errors of the parser can be recognised only by their messages. */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 

@@ -193,8 +193,8 @@ function readSource(table: OptionTable, options: GivenSource): SourceOptions {
 const maxCharacters = 255;
 
 /**
- * Returns a name for display, which is never used as a path. Returns `undefined` if the name is
- * empty.
+ * Returns the name for display, without folders. It must not be used as a path. Returns `undefined`
+ * if the name is empty.
  */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';

@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Checks the headers and the query before requesting the body. */
+/** Checks the headers and the query before it asks the client for the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -84,8 +84,8 @@ export async function receiveUpload(
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
-  // A repeated request gets the same response as the first request. Only `skip` returns an earlier
-  // job in its current state.
+  // A repeated request gets the same response as the first one, so its job is shown as queued. With
+  // `skip`, an earlier job is shown in its current state.
   const isSkipped = !accepted.created && options.ifDuplicate === 'skip';
   return isSkipped ? load : asAccepted(load);
 }
@@ -106,7 +106,10 @@ export interface KeptFile {
   readonly options: UploadOptions;
 }
 
-/** Stores a file as it was sent, or finds the upload specified by `upload_id`. */
+/**
+ * Stores a file as it was sent, to be loaded later. If the request contains `upload_id`, returns
+ * that upload instead.
+ */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -128,7 +131,10 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** Renders the load as queued, even if a worker has already started or ended it. */
+/**
+ * Returns the load as it was when it was accepted, even if a worker has already started or ended
+ * it.
+ */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
@@ -172,12 +178,15 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
   return taker.sent({ result, filename, before: options }, options);
 }
 
-/** Maximum size of a JSON body that may specify an upload. Files are mostly larger. */
+/**
+ * Maximum size of a JSON body that may contain an `upload_id` instead of a file. Files are mostly
+ * larger.
+ */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
 /**
- * Returns a short JSON body, which may specify an upload. For any other body, returns `null`
- * without reading a byte.
+ * Returns a short JSON body, because it may contain an `upload_id`. For any other body, returns
+ * `null` without reading a byte.
  */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
@@ -189,7 +198,7 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns the options in a body that specifies an upload, otherwise `null`. */
+/** Returns the options in a body that contains an `upload_id`, otherwise `null`. */
 function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
@@ -204,7 +213,10 @@ function optionsIn(body: Buffer): GivenOption[] | null {
   }
 }
 
-/** On routes that accept nothing but JSON, JSON is the default. */
+/**
+ * Routes for one entity accept nothing but JSON, so a missing or general media type means JSON
+ * there.
+ */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;

@@ -24,8 +24,8 @@ export interface UploadKind {
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
   /**
-   * Media types that are accepted but not in the API document. JSON and a missing type are also
-   * accepted.
+   * Media types that are also accepted, but are not in the API document. In addition, JSON and a
+   * missing type are accepted.
    */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
@@ -103,7 +103,9 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   };
 }
 
-/** The file of a load is already unpacked, and its size was within the limits when it was sent. */
+/**
+ * The file of a load has already been unpacked, so only the limit for unpacked files applies to it.
+ */
 export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
@@ -116,7 +118,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   const bytes = openUpload(system.files, kept);
   try {
     const hints = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // Values of the bytes that were sent, even if the file was unpacked or rewritten.
+    // Hash and size of the bytes that were sent, even if the stored file was unpacked or rewritten.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, hints, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
@@ -125,7 +127,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   }
 }
 
-/** If the reader stops early, the connection stays open for the response. */
+/** If the caller stops reading early, the connection stays open, so that a response can be sent. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }
