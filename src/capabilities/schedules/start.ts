@@ -1,4 +1,3 @@
-
 import { RECONCILE_MS } from '../../base/limits.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
 import type { ActContext } from '../../postgres/acts.ts';
