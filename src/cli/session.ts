@@ -122,8 +122,8 @@ const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
 /**
- * Uses a database server that is running. If a server is starting or stopping, waits for it.
- * Otherwise, starts one.
+ * Uses a database server that is running, or waits for one that is starting or stopping. If there
+ * is none, starts one.
  */
 export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isPassing: embeddedPostgres.isInUse };

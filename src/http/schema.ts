@@ -122,7 +122,10 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Also allows null. The type becomes a list of types, which is what tools display best. */
+/**
+ * Returns a schema that also allows null. Its type becomes a list of types, because tools display
+ * such a list best.
+ */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);

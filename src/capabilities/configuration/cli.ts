@@ -124,7 +124,7 @@ async function requireEnvironments(db: Database, files: readonly EnvironmentFile
 type IsConfirmed = (file: EnvironmentFile) => (removal: SectionChange) => boolean;
 
 /**
- * Shows the planned removals and asks the user to confirm them. No other removals may then be made.
+ * Shows the planned removals and asks the user to confirm them. Any other removal is then refused.
  */
 async function confirmRemovals(
   { flags, terminal }: Call,

@@ -82,7 +82,7 @@ export interface ReadFiles {
   readonly problemCount: number;
 }
 
-/** Reads all files. If there is a problem, none of them may be applied. */
+/** Reads all files. If there is a problem in one of them, the caller must not apply any. */
 export async function readFiles(
   named: readonly NamedFile[],
   sections: readonly DeclaredSection[],

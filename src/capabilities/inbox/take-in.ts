@@ -183,7 +183,8 @@ async function moveBack(
   // The response must not contain paths on the server.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
-  // Refuses links to folders. Through a link, any file that this process may move could be moved.
+  // Refuses links to folders. Through a link, people could move any file that this process can
+  // move.
   for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('A folder is missing or is a link', path);
   }

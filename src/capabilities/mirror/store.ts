@@ -178,7 +178,7 @@ export async function listMissing(
 
 /**
  * Processes the next `limit` listed profiles in the order of their keys, and returns their number.
- * Removes those that may still be removed.
+ * Removes the profiles whose removal is still allowed.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;

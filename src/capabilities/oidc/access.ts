@@ -51,7 +51,7 @@ export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
   return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));
 }
 
-/** Claims that identify a person. A log may not contain even the configured values. */
+/** Claims that identify a person. Even the values configured for them must not be logged. */
 const personal: ReadonlySet<string> = new Set(
   'sub email name given_name family_name nickname preferred_username upn phone_number'.split(' '),
 );

@@ -19,7 +19,7 @@ export const accessGrants = itemsTable<Grant>({
 
 /** Time after which a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
-/** Time without an answer from the provider after which a session may do nothing. */
+/** Time without an answer from the provider after which a session has no access. */
 const TRUST_MS = 5 * 60_000;
 /** Milliseconds during which no second request of a session may ask the provider. */
 const TURN_MS = 10_000;

@@ -83,7 +83,7 @@ export function callReader(product: Preset, adds: object, context: CallContext) 
   };
 }
 
-/** Reads an item of a batch, which is either a Segment call or one of our own records. */
+/** Reads an item of a batch, which is either a Segment call or a record in sluice's format. */
 export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
@@ -119,7 +119,9 @@ function instantOf(value: unknown): Instant | null {
 
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
-/** Returns true for a Segment call. Our own records have `user_id` instead of `userId`. */
+/**
+ * Returns true for a Segment call. A record in sluice's format has `user_id` instead of `userId`.
+ */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;
   if (user_id !== undefined) return false;

@@ -29,8 +29,8 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
 /**
- * Returns the product of the records, or `null`. Records that also contain our own names can only
- * be Userpilot's.
+ * Returns the product of the records, or `null`. Records that also contain names of sluice's own
+ * format can only be Userpilot's.
  */
 export const recognise: Recognise = (names, isOwn, type) => {
   const isTelling = type === undefined || segmentTypes.has(type);

@@ -12,7 +12,10 @@ export interface ProductContext {
  */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
-/** Converts a decoded record of a product to ours. Our own reader then checks the values. */
+/**
+ * Converts a decoded record of a product to sluice's format. The reader of this format then checks
+ * the values.
+ */
 export type ReadProduct = (record: JsonObject, context: ProductContext) => OurRecords | Reason;
 
 export function isReason(result: OurRecords | Reason): result is Reason {

@@ -97,7 +97,8 @@ function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
 }
 
 /**
- * Segment calls to `/v1/identify`, `/v1/track` and `/v1/batch`, which also accept our own records.
+ * Segment calls to `/v1/identify`, `/v1/track` and `/v1/batch`. These paths also accept records in
+ * sluice's format.
  */
 export const segmentCalls: CallSeam = {
   description: 'Also takes a call of Segment.',
@@ -131,7 +132,7 @@ export async function takeCalls(
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
   // A browser's beacon cannot send its key in a header. This route accepts the key in the body, so
-  // it also accepts our own records.
+  // it also accepts records in sluice's format.
   const isMixed = product === 'segment' && !('type' in adds);
   const result = await takeItems(system, request, {
     reply,

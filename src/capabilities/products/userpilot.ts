@@ -6,9 +6,9 @@ import { filled, membersOf, notStored, type OurRecords } from './record.ts';
 const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
- * Reads a row from Userpilot's exports and data sync, which have our kinds and columns. Also reads
- * a row from its lists `all_users` and `all_companies`, which do not have kinds. Columns about the
- * browser do not become properties of profiles.
+ * Reads a row from Userpilot's exports and data sync, which have the same kinds and columns as
+ * sluice's records. Also reads a row from its lists `all_users` and `all_companies`, which do not
+ * have kinds. Columns about the browser do not become properties of profiles.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;

@@ -19,7 +19,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** True if no two profiles may have the same value. Only `sluice rules check` checks this. */
+  /** True if two profiles must not have the same value. Only `sluice rules check` checks this. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;

@@ -297,7 +297,7 @@ export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>
  * A run's copy of its schedule's definition, because the schedule may change while the run is open.
  */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** The environment whose folders, variables and commands the run may use. */
+  /** The environment whose folders, variables and commands the run can use. */
   readonly environment: string;
 }
 

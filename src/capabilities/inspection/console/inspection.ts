@@ -11,7 +11,7 @@ import type { Inspection } from '../api.ts';
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
 /**
- * Options that the page's address may contain, by their names in the API. The page has controls for
+ * Options that the page's address can contain, by their names in the API. The page has controls for
  * `texts`, but not for `otherTexts`.
  */
 const texts = [

@@ -29,7 +29,7 @@ export const sendings = signal<readonly Sending[]>([]);
 const pauseMs = growing(500, 15_000);
 /** If there is no progress for this long, the request is aborted and the file is sent again. */
 const stuckMs = 60_000;
-/** Minimum time between two updates. Otherwise, every packet would redraw the page. */
+/** Minimum time between two updates, so that not every packet redraws the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
