@@ -11,7 +11,6 @@ import { type Database, prepared, selectWhere, updateWhere } from '../postgres/d
 const MAX_ALLOWED_ORIGINS = 100;
 
 export interface ListedEnvironment extends Environment {
-  /** Origins of the pages that may send records. */
   readonly allowedOrigins: readonly string[];
   /** Default layout of exports. */
   readonly exportLayout: ExportLayout;
@@ -21,7 +20,6 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
-/** Returns why a name is not allowed, or `null`. */
 export function environmentNameProblem(name: string): string | null {
   if (namePattern.test(name)) return null;
   return 'name must have 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';

@@ -11,8 +11,6 @@ import { listEnvironments } from './environment-store.ts';
 import { listApiKeys } from './key-store.ts';
 import { renderEnvironment, renderKey } from './verify-key.ts';
 
-/* Routes for administrators, who manage keys and environments. */
-
 const end = (description: string) =>
   Type.Optional(
     instantParameter(description, 'an end is a day or an instant to come, such as 2027-01-01', '2027-01-01'),

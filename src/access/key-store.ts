@@ -151,7 +151,6 @@ const idLength = 12;
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
-/** The text of the key is `slk_<keyId>_<secret>`. */
 function generateKey(): { readonly keyId: string; readonly text: string } {
   const keyId = randomCharacters(idLength);
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };

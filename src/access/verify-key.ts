@@ -244,8 +244,6 @@ export function inTime<T>(answer: Promise<T>): Promise<T> {
   });
 }
 
-/* Renders keys and environments for the API and for `--json`. */
-
 export function renderKey(key: ApiKey) {
   const { keyId, label, scopes, ...times } = key;
   return render({ keyId, label, scopes: [...scopes], status: keyStatus(key), ...times });

@@ -4,7 +4,6 @@ import type { TaskClaim } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** A capability's hooks into deletions. */
 export interface DeletionSeam {
   /** Request option that enables `begin`. */
   readonly option?: DeletionOption;
@@ -41,7 +40,6 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** A boolean option that a capability adds to deletions. */
 export interface DeletionOption {
   /** Name in the request body and in the job record. The command-line option is `--name`. */
   readonly name: string;

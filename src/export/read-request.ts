@@ -28,7 +28,6 @@ export interface ReadRequest {
   /** The caller checks whether the environment knows these event types. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** The request is valid only if this list is empty. */
   readonly problems: Problem[];
 }
 

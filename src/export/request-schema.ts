@@ -38,7 +38,6 @@ function list(items: TSchema, tooMany: string, description: string, maxItems = M
 function values(name: string, maxBytes: number, description: string) {
   const item = ruled(Type.String(), (text) => {
     const problem = textProblem(text, maxBytes);
-    // PostgreSQL would refuse a value with such a problem.
     return problem === null ? null : `A value of ${name} ${problem}`;
   });
   const items = worded(item, `A value of ${name} is not a string`);

@@ -39,7 +39,6 @@ export interface CsvHeader {
 }
 
 export interface CsvReading extends CsvForm {
-  /** Column types, as in `SourceOptions`. */
   readonly types?: readonly string[];
   /** Number of records that contain the column names. 0 for a file without a header. */
   readonly headerRows: number;

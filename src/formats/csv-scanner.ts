@@ -210,7 +210,6 @@ class Scanner implements RecordScanner {
   }
 }
 
-/** Returns the first position of `byte` in buf[start, end), or `end`. */
 function find(buf: Buffer, byte: number, start: number, end: number): number {
   if (byte < 0) return end;
   const at = buf.indexOf(byte, start);

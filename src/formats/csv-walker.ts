@@ -385,7 +385,6 @@ export class CsvWalker {
     return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
 
-  /** Returns true for an apostrophe inside a word. */
   #isInWord(buf: Buffer, at: number): boolean {
     return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }

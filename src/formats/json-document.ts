@@ -24,7 +24,6 @@ const knownKeys: ReadonlySet<string> = new Set([
 
 const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
-/** Messages omit paths that are longer than this. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
@@ -100,7 +99,6 @@ export class DocumentRecords implements JsonListener {
   readonly #hasPath: boolean;
   readonly #body: string | undefined;
   #hasBegun = false;
-  /** Path of the array of records, once it is known. */
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];

@@ -30,7 +30,6 @@ export class JsonPosition {
     return this.#bufferStart + at === this.#lineStart;
   }
 
-  /** Moves to the next buffer. */
   pass(bytes: number): void {
     this.#bufferStart += bytes;
   }

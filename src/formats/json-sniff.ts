@@ -130,7 +130,6 @@ const MAX_LINES_OF_DAMAGE = 2;
 class Head {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
-  /** Position of the first token. */
   readonly start: number;
   readonly ends: 'lf' | 'cr';
   readonly #lineEnd: number;

@@ -112,7 +112,6 @@ function parseExactly(text: string): unknown {
   return root;
 }
 
-/** Calls stream-json's tokenizer without a stream. */
 function* tokensOf(text: string): Generator<parser.Token> {
   const tokenize = jsonParser({ packValues: true, streamValues: false }) as unknown as (
     input: string | typeof none,
@@ -256,7 +255,6 @@ export function hasTooManyProperties(object: JsonObject, sourceBytes: number): b
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/** `path` is the path of the object that has too many properties. */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',

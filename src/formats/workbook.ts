@@ -23,7 +23,6 @@ const SHEET_SNIFF_BYTES = 256 * KiB;
  * docs/decisions/formats.md describes each kind of cell.
  */
 
-/** Archive of a workbook, and the guard that limits its unpacked bytes. */
 export interface WorkbookFile {
   readonly archive: ZipArchive;
   readonly guard: InflateGuard;

@@ -13,7 +13,6 @@ interface SentBatch {
   readonly format: BatchFormat;
   readonly readItem: ReadItem;
   readonly idempotency?: Idempotency | null;
-  /** True to store either all items or none. */
   readonly isWhole?: boolean;
 }
 

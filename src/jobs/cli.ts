@@ -1,5 +1,3 @@
-/** Commands for jobs: loads, exports and deletions. */
-
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { walkPages } from '../base/pages.ts';
 import { formatCount, plural } from '../base/wording.ts';

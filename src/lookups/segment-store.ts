@@ -4,7 +4,6 @@ import { type Database, rowOf, selectWhere } from '../postgres/database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
-/** A page that follows or precedes a position. */
 export interface PageQuery<Place> {
   readonly limit: number;
   readonly after: Place | null;

@@ -70,7 +70,6 @@ export function readDefinitions(
 /** First of the two keys of the advisory lock. The second key is the environment's id. */
 const applyLock = 0x43415441;
 
-/** The lock ends with the transaction. */
 export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }

@@ -173,7 +173,6 @@ interface TextProps extends Pick<ButtonProps, 'look'> {
   readonly act: (text: string) => Promise<void>;
 }
 
-/** Opens a dialog with one text field. */
 function TextButton({ look, opener, title, verb, label, hint, first, act }: TextProps): VNode {
   const [text, setText] = useState(first ?? '');
   const isReady = first !== undefined || text.trim() !== '';

@@ -14,7 +14,6 @@ import type { DeletionPreview } from '../api.ts';
 
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
-/** The dialog first shows how much data would be removed. */
 export function Deletion(who: Who): VNode {
   return (
     <DialogButton label="Delete …" needs="delete">

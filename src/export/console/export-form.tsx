@@ -282,7 +282,6 @@ function Columns({ wish, onChange }: Part): VNode {
 
 type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: CoreField };
 
-/** Text field for a comma-separated list. */
 function Text({ wish, onChange, name, ...rest }: Part & TextProps): VNode {
   return (
     <FilterText {...rest} type="text" value={wish[name]} onChange={(text) => onChange({ [name]: text })} />

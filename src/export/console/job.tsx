@@ -14,8 +14,6 @@ declare module '../../console/client/lib/jobs.ts' {
   }
 }
 
-/* Parts of an export job's page, including a button that repeats the export. */
-
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
 /**

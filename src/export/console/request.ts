@@ -29,7 +29,6 @@ const coreFields = [
   'emails',
 ] as const;
 
-/** Options that select users. */
 export const optionFilters = [segmentFilter, ...parts.flatMap(({ exportFilter = [] }) => exportFilter)];
 
 const optionFields = optionFilters.map(({ field }) => field);

@@ -10,7 +10,6 @@ import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 const GZIP_BLOCK_BYTES = 256 * KiB;
 const MAX_GZIP_BLOCKS = 4;
 
-/** Files of one attempt. `discard` removes all of them. */
 export class AttemptFiles {
   readonly #store: FileStore;
   readonly #open = new Set<StoredFileWriter>();

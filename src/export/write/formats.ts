@@ -36,7 +36,6 @@ export interface FormatWriter {
    * and for every stream.
    */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
-  /** Returns the header with which every file of a stream begins. */
   streamHeader(request: ExportRequest): Buffer;
   /** Format of the text in which rows are counted and hashed. */
   readonly text: RowText;

@@ -20,7 +20,6 @@ export class ParquetColumn {
   #levels: number[] = [];
   #nulls = 0;
 
-  /** `maxRows` is the maximum number of rows in a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
     this.name = column.name;
     this.#column = column;

@@ -220,7 +220,6 @@ function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPr
   );
 }
 
-/** Members of a group are indented. */
 function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
   if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
   return (

@@ -104,7 +104,6 @@ function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNod
   );
 }
 
-/** Shows the properties that give a profile its name. */
 function Called({ of: { metadata }, term }: { readonly of: Profile; readonly term: string }): VNode {
   const values = metadata as Readonly<Record<string, unknown>>;
   const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);
