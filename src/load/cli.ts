@@ -31,8 +31,8 @@ import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
 /**
- * The command waits this long for its own process to finish a small load. Then it starts workers.
- * In milliseconds.
+ * The command waits this many milliseconds for its own process to finish a small load. Then it
+ * starts workers.
  */
 const SMALL_LOAD_MS = 1_000;
 
@@ -142,7 +142,7 @@ again.`,
       };
       const results = await withEnvironment(invocation, load, {
         mayCreate: true,
-        // With --no-wait, this process merges nothing. Workers that are already running do.
+        // With --no-wait, workers that are already running merge all loads.
         mergesSmallLoads: flags.wait,
       });
       if (json)

@@ -28,7 +28,7 @@ export async function followLoad(
   if (load.endedAt === null) return load;
   const look = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
-    // Read after the fields, because the remaining work may have changed the load.
+    // Read after the fields of capabilities, because their work may have changed the load.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };

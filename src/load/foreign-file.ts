@@ -8,7 +8,7 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** The first records of a JSON file are searched in this many bytes at its start. */
+/** Number of bytes that are read from the start of a JSON file to find its first records. */
 const FIRST_BYTES = 1024 * 1024;
 
 /** Header of a CSV file, or the first few records of a JSON file. */

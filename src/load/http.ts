@@ -105,7 +105,7 @@ function createImport(table: OptionTable): Route {
     refuses: [...uploadRefusals, 'not_found'],
     handle: async ({ system, request, base }) => {
       const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
-      // All other routes return these two numbers as numbers.
+      // Only this route returns these two numbers as strings.
       return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
     },
   });

@@ -30,7 +30,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Receives a file or standard input, as an upload over HTTP would be received. */
+/** Receives a file or standard input in the same way as an upload over HTTP. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,

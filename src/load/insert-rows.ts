@@ -79,8 +79,8 @@ async function insertRows(
 }
 
 /**
- * Learns from a merged chunk whether inserting the next chunk is worth trying: only if all users of
- * this chunk were new.
+ * Remembers whether all users of a merged chunk were new. If they were, inserting the next chunk is
+ * worth trying.
  */
 export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;

@@ -1,14 +1,14 @@
 import { KiB } from '../base/bytes.ts';
 
 /**
- * Number of CSV records per chunk in which the types of properties are detected. After this many
- * dates in a property, further values are only compared with the pattern of a date.
+ * In each chunk of CSV, the types of properties are detected from this many records. Once a
+ * property has this many dates, its further values are only compared with the pattern of a date.
  */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;
 /**
- * Number of records that a worker reads at a time. Then it checks its lease, signals and other
- * chunks.
+ * After reading this many records, a worker pauses, so that it can renew its lease, handle signals
+ * and continue other chunks.
  */
 export const RECORDS_AT_A_TIME = 1_000;
 /** An upload expires this many milliseconds after its last byte has arrived. */

@@ -66,7 +66,7 @@ export async function mergeRowsCarefully(
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const countBefore = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
-    // No record causes the error.
+    // The search has found no record that causes the error.
     if (refused.size === countBefore) throw merged.error;
   }
 }

@@ -74,8 +74,8 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // A dry run has stored no events. To find out what the chunk counted, its events are numbered as
-  // in the first reading.
+  // In a dry run, no event is stored. To find out what the chunk counted, it is read again without
+  // `repeats`.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
@@ -133,7 +133,10 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
 
 /** Finds the records of a chunk whose events other chunks also contain, while the chunk is read. */
 class Repeats implements IdCounter {
-  /** Records of events without an id. Each of them is an additional event. */
+  /**
+   * Records without an id whose events other chunks also contain. Each of these events must be
+   * added.
+   */
   readonly more = new Set<number>();
   /**
    * Records with an id under which a later chunk has stored its event. That event must be replaced.

@@ -80,7 +80,7 @@ export interface LoadKind {
   readonly type: LoadType;
   /**
    * SQL condition for queries of the table `loads`: a queued or running load of this kind will take
-   * back the changes of that load.
+   * back the changes of the selected load.
    */
   readonly takesBack: RawBuilder<boolean>;
   /**

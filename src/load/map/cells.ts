@@ -47,7 +47,10 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Also a property. A record that contains only its id and `removed: true` is refused. */
+  /**
+   * A field that is also a property. A record that contains only its id and `removed: true` is
+   * refused.
+   */
   removed: 10,
   /** User mentioned in a record of a load of companies. */
   userOfCompany: 11,
@@ -182,7 +185,10 @@ export class RecordCells {
    */
   flags = 0;
   entity: Entity | null = null;
-  /** Properties that `splitUrl` found in the `url` of an event. `null` if there is no such text. */
+  /**
+   * Properties that `splitUrl` found in the `url` of an event. `null` if `url` is missing or is not
+   * a string.
+   */
   page: Record<string, unknown> | null = null;
   /** Findings of the capability that judges records. `null` until it has judged this record. */
   found: unknown = null;

@@ -22,7 +22,10 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
  * quotes is stored after the bytes of the chunk.
  */
 export class CsvCells {
-  /** Bytes of the chunk, followed by these copies. `find` may replace the buffer. */
+  /**
+   * Bytes of the chunk, followed by the copies of cells that contain doubled quotes. `find` may
+   * replace the buffer.
+   */
   bytes: Buffer = Buffer.alloc(0);
   /**
    * Ranges of the cells in `bytes`, without the quotes around them. If the record has more cells

@@ -111,7 +111,7 @@ export class EventBuffer {
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
   /**
-   * Counts in the first row of each key. `#contents`: rows with the same content. `#givens`: rows
+   * Counts for the first row of each key. `#contents`: rows with the same content. `#givens`: rows
    * with the same given id.
    */
   #contents = new Int32Array(initialRows);

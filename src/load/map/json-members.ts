@@ -51,8 +51,9 @@ export class JsonMembers {
 
   /**
    * `roleOf` returns the role of a name, which is passed as a byte string. If the role is negative,
-   * the record is left to the parser. `profiles` is set if a preset added profiles to the records:
-   * `roleOf` for their names, and `next`, which returns the cells for the next profile.
+   * the record is left to the parser. `profiles` is set if a preset has added profiles to records.
+   * Its `roleOf` returns the roles of names in these profiles, and its `next` returns the cells for
+   * the next profile.
    */
   constructor(
     roleOf: (name: string) => number = propertyRole,
@@ -95,8 +96,8 @@ export class JsonMembers {
   }
 
   /**
-   * Returns the end of the object, or -1 if the parser must read it. If `record` is not `null`, its
-   * members can be fields of `record`.
+   * Returns the end of the object, or -1 if the parser must read it. If `record` is not `null`,
+   * members that are fields are also entered in `record`.
    */
   #members(
     list: CellList,

@@ -4,8 +4,8 @@ const initialRows = 16 * 1024;
 /** Only this many characters of each key are compared, after the prefix that all keys share. */
 const comparedChars = 5;
 /**
- * First of the printable ASCII bytes, which are distinguished. Any other byte counts as the first
- * or the last of them.
+ * Only printable ASCII bytes are distinguished. This is the first of them. Any other byte counts as
+ * the first or the last of them.
  */
 const firstByte = 0x20;
 const distinctBytes = 96;
@@ -18,8 +18,8 @@ const maxRows = 2 ** 20;
 /**
  * Sorts rows approximately by key. PostgreSQL needs only two thirds of the time to fill or search
  * an index if the keys come in order, because neighbouring keys are in the same pages. Sorting the
- * keys themselves would be slow. Instead, each key becomes a number, made of the first characters
- * in which keys differ and of the row.
+ * keys themselves would be slow. Instead, each key becomes a number that contains the first
+ * characters in which keys differ, and the row.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);

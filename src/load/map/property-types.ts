@@ -86,7 +86,7 @@ export class PropertyTypes {
       );
   }
 
-  /** The type is `null` for a property of which no value was examined. */
+  /** Returns the type of each property, or `null` if none of its values was examined. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

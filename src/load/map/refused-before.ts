@@ -21,8 +21,8 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 const NUL = 0;
 
 /**
- * Returns the line that replaces a record in a rewritten CSV file. The line begins with U+0000. No
- * other line does so and is accepted, because U+0000 is always refused.
+ * Returns the line that replaces a record in a rewritten CSV file. The line begins with U+0000. It
+ * cannot be confused with a record, because records that contain U+0000 are refused.
  */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
@@ -32,7 +32,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Returns `null` for any other line than those of `writeRefusal`. */
+/** Returns `null` for a line that `writeRefusal` has not written. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

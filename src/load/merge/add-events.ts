@@ -91,8 +91,9 @@ export async function mergeEvents(
 }
 
 /**
- * Counts the events that do not exist yet, without adding them. For a plan, `planned` is 1, or -1
- * to subtract events that were planned before. The plan then counts them by name and by date.
+ * Counts the events that do not exist yet, without adding them. For a plan, also adds them to the
+ * plan's counts by name and by date, or subtracts them. `planned` is 1 to add, -1 to subtract, and
+ * 0 if there is no plan.
  */
 export async function classifyEvents(
   transaction: Transaction,

@@ -11,8 +11,9 @@ interface NamedBy {
 
 /**
  * Creates the profiles that do not exist among `ids` (a text[] in binary format). Events refer to
- * them. With `keepKeys`, stores the keys of the new profiles as keys of unchanged records that are
- * not counted. The scalar subquery guarantees an index lookup per row.
+ * these profiles. With `keepKeys`, stores the keys of the new profiles, so that the finish task
+ * finds records of these profiles in other chunks. The scalar subquery guarantees an index lookup
+ * per row.
  */
 export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
   const id = sql.ref(idColumn[entity]);

@@ -144,7 +144,7 @@ export interface NewUsers {
 }
 
 /**
- * Returns the last columns of the table, which are the same for all users of a chunk.
+ * Returns the last columns of each row, which are the same for all new users of a chunk.
  * `load_touches` is 1.
  */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {

@@ -64,9 +64,9 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds keys that occur in several chunks, although a chunk did not write their rows, because it
- * changed nothing. Corrects the counts: each key counts once, as inserted if the load created its
- * row. The other records of the key count as superseded.
+ * Finds keys that occur in several chunks, at least one of which did not write the row of the key,
+ * because it changed nothing. Corrects the counts: each key counts once, as inserted if the load
+ * created its row. The other records of the key count as superseded.
  *
  * A key must be replayed if its chunks did not take effect in file order: if an earlier chunk wrote
  * the key after a later one had found it unchanged, or if two chunks each wrote it first. After a
@@ -200,8 +200,8 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // Without this, PostgreSQL compares every pair of keys, because it underestimates how many hashes
-  // the arrays contain.
+  // Without this setting, PostgreSQL compares every pair of keys, because it underestimates how
+  // many hashes the arrays contain.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),

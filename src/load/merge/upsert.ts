@@ -124,8 +124,8 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
  * Creates the companies of the batch's users that do not exist yet, in key order like every write.
  * Must be called after the companies of the chunk have been merged, because otherwise they would
  * not count as inserted. `named` are the companies that may not exist. Default: all companies in
- * the batch. With `keepKeys`, stores the keys of the new companies as keys of unchanged records
- * that are not counted.
+ * the batch. With `keepKeys`, stores the keys of the new companies, so that the finish task finds
+ * records of these companies in other chunks.
  */
 export async function createCompanies(
   db: Database,

@@ -13,8 +13,8 @@ export interface RewriteSeam {
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
    * Yields the records of a received file as NDJSON in our format, some lines at a time. Each
-   * record keeps its row and line. If a preset derives profiles from a record, or the record is
-   * refused, additional members contain the profiles or the reason.
+   * record keeps its row and line. A record can have an additional member: the profiles that the
+   * preset derived from it, or the reason for refusing it.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

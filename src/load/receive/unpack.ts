@@ -40,7 +40,7 @@ export interface Archived {
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** A workbook adds notes until it has been read completely. */
+  /** Notes are still added while a workbook is being read. */
   readonly notes: readonly string[];
 }
 

@@ -153,8 +153,8 @@ function guarded(guard: InflateGuard): Transform {
 
 /**
  * Yields the parts of a form. While this process waits for the next part, the sender must neither
- * stall nor be too slow. Otherwise, a form whose fields or last bytes never end would never be
- * given up.
+ * stall nor be too slow. Otherwise, a form whose fields or last bytes never end could occupy the
+ * connection forever.
  * @throws InputError for a malformed form or one that unpacks to too many bytes, `upload_too_slow`
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
