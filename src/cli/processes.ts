@@ -244,8 +244,8 @@ function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // An error event is also emitted if a signal cannot be sent. A child without a pid did not
-      // start.
+      // An error event is also emitted if a signal cannot be sent. If the child did not start, it
+      // has no pid.
       if (child.pid === undefined) resolve(error.message);
     });
   });

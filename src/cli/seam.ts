@@ -64,7 +64,7 @@ export interface SectionPlan {
 export interface ItemChange {
   readonly action: 'add' | 'change' | 'remove';
   readonly item: string;
-  /** Empty unless the action is a change. */
+  /** The changed fields, if `action` is `change`. Otherwise empty. */
   readonly fields: readonly FieldChange[];
 }
 

@@ -64,8 +64,8 @@ function bounded(text: string, maxChars: number): string {
 }
 
 /**
- * Counts refused credentials by network. Every few seconds, one statement adds the counts of the
- * current hour. If the process is killed, its last counts are lost.
+ * Counts refused credentials by network. Every few seconds, one statement adds the counts to the
+ * entries of the current hour. If the process is killed, its last counts are lost.
  */
 class Refusals {
   readonly #db: Database;

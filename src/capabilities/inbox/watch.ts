@@ -191,7 +191,10 @@ export class InboxWatch {
   }
 }
 
-/** `cp a.csv inbox/default/users` creates a file named `users` if there is no such folder. */
+/**
+ * Used for a file or a link in place of a folder. Such a file is easily created by accident: if the
+ * folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
+ */
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';

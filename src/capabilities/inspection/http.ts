@@ -49,7 +49,7 @@ export const inspectImport = (table: OptionTable) => {
   });
 };
 
-/** Corrected rejects are read with the options of the load that refused them. */
+/** A file of corrected rejects is read with the options of the load that refused them. */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
   return async (store, received, options, signal) => {

@@ -52,7 +52,7 @@ export interface Inspection extends FileContent {
   readonly problem: InputError | null;
 }
 
-/** Members that remain available when the sandbox has rendered the others as JSON. */
+/** Members that the sandbox returns in addition to the JSON that it has rendered. */
 export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**

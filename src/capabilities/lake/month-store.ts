@@ -169,8 +169,8 @@ export async function leaveHot(
 }
 
 /**
- * Returns the times of the first event and of one microsecond after the last event, in microseconds
- * since 1970.
+ * Returns the time of the first event, and the time one microsecond after the last event. Both are
+ * in microseconds since 1970.
  */
 export async function readSpan(
   db: Database,

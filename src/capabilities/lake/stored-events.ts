@@ -39,7 +39,8 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
 }
 
 /**
- * Returns the hash of all events in the files, which equals `hashPlan` for the same events.
+ * Returns the hash of all events in the files. For the same events, `hashPlan` returns the same
+ * hash.
  * @throws LostLakeFile
  */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {

@@ -1,7 +1,7 @@
 /*
  * Finds the profiles missing from a load's file, by hashes of the file's keys (`load_chunk_keys`).
  * A profile whose hash equals that of a key in the file counts as present. `load_missing` lists the
- * missing keys. Rejected alternative: a mark on each profile, which would rewrite all profiles.
+ * missing keys. A mark on each profile was rejected, because every load would rewrite all profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -211,8 +211,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 }
 
 /**
- * Returns a statement that adds the missing profiles to a plan, after the rows of its chunks, and
- * returns the added rows.
+ * Returns a statement that adds the missing profiles to a plan. In the plan, they follow the rows
+ * of the load's chunks. The statement returns the added rows.
  */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;

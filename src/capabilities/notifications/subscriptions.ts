@@ -145,7 +145,7 @@ export async function requireSubscription(
   return subscription;
 }
 
-/** The subscription's deliveries remain listed. @throws InputError `not_found` */
+/** Removes a subscription. Its deliveries remain listed. @throws InputError `not_found` */
 export async function removeSubscription(
   context: ActContext,
   environmentId: number,

@@ -95,7 +95,9 @@ export async function saveClaims(
     where session_id = ${sessionId}`.execute(db);
 }
 
-/** Records that the answer to a sign-in was used. Returns false if it was used before. */
+/**
+ * Records that the provider's answer to a sign-in was used. Returns false if it was used before.
+ */
 export async function spendState(db: Database, digest: Buffer, lifeMs: number): Promise<boolean> {
   const changed = await changedBy(db)`
     insert into oidc_used_states (digest, expires_at)

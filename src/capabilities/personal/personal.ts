@@ -23,7 +23,10 @@ export const personal: Capability = {
   },
 };
 
-/** Marks a load whose text must not be stored. Call it in the transaction that accepts the load. */
+/**
+ * Marks a load with personal properties. The text of its records must not be stored. Call it in the
+ * transaction that accepts the load.
+ */
 export const keepNoText = addPersonalLoad;
 
 const noKey =

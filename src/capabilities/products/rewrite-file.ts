@@ -138,7 +138,7 @@ class Rewriter {
   }
 }
 
-/** Returns true for the correction of a record that was rewritten and then refused. */
+/** Returns true if a record corrects one that was rewritten and then refused. */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

@@ -42,7 +42,7 @@ interface Sdk {
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body without the content of its first array. `{}` for an array or NDJSON. */
+  /** The body, except the content of its first array. `{}` if the body is an array or NDJSON. */
   readonly envelope: Members;
   readonly key: string;
 }

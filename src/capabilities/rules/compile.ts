@@ -28,8 +28,8 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
 /**
- * Returns the rules for events. In the objects `traitsOfEvents`, the personal properties of users
- * are personal too.
+ * Returns the rules for events. A personal property of users is also personal inside the objects
+ * `traitsOfEvents` of an event.
  */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);

@@ -6,7 +6,8 @@ import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
 /**
- * In a file, each property is an item of this section. The other rules of an entity are one item.
+ * The items of this section are the properties of each entity. All other rules of an entity are one
+ * item.
  */
 export const rulesSection = defineSection({
   name: 'rules',

@@ -215,8 +215,8 @@ async function followRun(
 }
 
 /**
- * Parses `--due`. Drops microseconds, because a Date could not find a run that was stored with
- * them.
+ * Parses `--due`. Drops microseconds: if a run were stored with them, a Date could not find it
+ * again.
  */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();

@@ -253,7 +253,7 @@ const run = route({
     const { db } = system;
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    // Drops microseconds, because a Date could not find a run that was stored with them.
+    // Drops microseconds: if a run were stored with them, a Date could not find it again.
     const dueAt = dateOf(body.due_at) ?? new Date();
     await askForRun(system, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);

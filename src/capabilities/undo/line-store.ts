@@ -109,7 +109,8 @@ function madeBy(
 }
 
 /**
- * Selects changes of a profile that the loads made, or that replaced a state written by the loads.
+ * Selects a profile's changes that were made by the loads, or that replaced a state written by the
+ * loads.
  */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);

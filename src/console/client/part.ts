@@ -105,7 +105,7 @@ interface LoadOption {
   readonly decides: (query: Query) => boolean;
 }
 
-/** A filter of the export form for an option that selects users. */
+/** An export option that selects users, as a filter in the export form. */
 export interface ExportFilter {
   readonly label: string;
   /** Field in the request and in the page's address. */

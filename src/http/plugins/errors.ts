@@ -48,7 +48,7 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Our codes for errors from Fastify and its plugins that callers can cause. */
+/** Error codes for errors that Fastify and its plugins throw because of a caller's mistake. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -60,7 +60,7 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses that plugins use for a missing file, in errors whose code is unknown. */
+/** Plugins report a missing file with one of these statuses and an unknown code. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';

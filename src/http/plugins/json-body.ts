@@ -271,7 +271,7 @@ const BACKSLASH = 92;
 const CLOSE_ARRAY = 93;
 
 /**
- * Reads a JSON object without the content of its first array. A body that is an array is read as
+ * Reads a JSON object, except the content of its first array. A body that is an array is read as
  * `{}`.
  */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {

@@ -135,8 +135,8 @@ class Holds {
   }
 
   /**
-   * Counts the response for the environment and the process. If it exceeds their limits, releases
-   * and refuses it.
+   * Counts the response for the environment and the process. If it exceeds a limit, it is refused
+   * and no longer counted.
    */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';

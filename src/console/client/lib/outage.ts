@@ -8,7 +8,7 @@ import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const pauseMs = growing(1_000, 8_000);
-/** Time limit for a response. The service waits less long for its database. */
+/** Time limit for a response. It is longer than the service's own limit for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
 
