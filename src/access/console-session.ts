@@ -45,7 +45,10 @@ interface NewSession {
 /** Key id of sessions opened with ADMIN_KEY or a link. */
 const adminKeyId = 'ADMIN_KEY';
 
-/** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */
+/**
+ * Signs in with a key. Returns `null` if the key is invalid. @throws InputError `not_found` for an
+ * unknown environment
+ */
 export async function signIn(
   context: ActContext,
   config: ConfiguredKeys,
@@ -71,7 +74,7 @@ export async function signIn(
     : openSession(context, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
-/** Returns `null` if the link has been used or has expired. */
+/** Signs in with a one-time link. Returns `null` if the link has been used or has expired. */
 export async function signInByLink(
   context: ActContext,
   token: string,

@@ -35,7 +35,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
   return environment;
 }
 
-/** Returns `null` if the name already exists. */
+/** Adds an environment. Returns `null` if its name already exists. */
 async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')

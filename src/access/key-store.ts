@@ -81,7 +81,7 @@ export async function deleteApiKey(db: Database, environmentId: number, keyId: s
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Returns false if the key was already revoked. @throws InputError `not_found` */
+/** Revokes a key. Returns false if the key was already revoked. @throws InputError `not_found` */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`now()` })
@@ -156,7 +156,7 @@ function generateKey(): { readonly keyId: string; readonly text: string } {
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** Returns `null` if the text is not shaped like a key. */
+/** Returns the id that is part of a key, or `null` if the text does not have the form of a key. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
@@ -283,7 +283,9 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Returns false if the session was already ended. @throws InputError `not_found` */
+/**
+ * Ends a session. Returns false if the session had already ended. @throws InputError `not_found`
+ */
 export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`now()` })

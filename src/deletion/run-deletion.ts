@@ -34,7 +34,7 @@ const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
-/** If the run is aborted, another worker continues the deletion. */
+/** Runs a deletion. If `signal` is aborted, another worker continues the deletion. */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,

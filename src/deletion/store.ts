@@ -33,7 +33,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Must be called in the transaction that has locked the lane. */
+/** Adds a deletion. Must be called in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +46,7 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Must be called in a transaction. */
+/** Begins an attempt of a deletion. Must be called in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -96,7 +96,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** Returns false if the worker no longer owns the task. */
+/** Marks a deletion as completed. Returns false if the worker no longer owns the task. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (

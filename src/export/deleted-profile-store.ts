@@ -21,7 +21,7 @@ export interface DeletionPreview {
    */
   readonly events: number;
   readonly users: number;
-  /** False if counting stopped at MAX_PREVIEWED_ROWS. */
+  /** True if all events were counted. False if counting stopped at MAX_PREVIEWED_ROWS. */
   readonly isComplete: boolean;
 }
 

@@ -148,7 +148,9 @@ export interface LinkRequest {
   readonly filename: string;
   /** End of validity, in seconds since 1970. The text is the same as in the link. */
   readonly expires: string;
-  /** `null` if the link was sent in a message. */
+  /**
+   * The key or session for which the link was created. `null` if the link was sent in a message.
+   */
   readonly holder: LinkHolder | null;
   readonly signature: string;
 }
@@ -188,7 +190,10 @@ export async function findLinkedFile(
   return { ...row.file, environmentId: row.environmentId, actor };
 }
 
-/** Returns `null` if the key or session has ended. */
+/**
+ * Returns the user or key for which a link was created. `null` if the key has been revoked or the
+ * session has ended.
+ */
 async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
   if (holder === null) return { kind: 'link', name: null };
   const { kind, id } = holder;
@@ -208,7 +213,8 @@ export async function openLinkedFile(
 ): Promise<Readable> {
   const stream = files.open(file.ref, range);
   try {
-    // If the file no longer exists, this fails before the response begins.
+    // If the file no longer exists, waiting for the first bytes fails. The response has not begun
+    // at this point.
     await once(stream, 'readable');
   } catch (error) {
     if (error instanceof MissingFileError) throw noLongerKept(file.filename);

@@ -197,7 +197,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** In a pattern, `*` matches any number of characters. */
+/** Names, and patterns in which `*` matches any number of characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];

@@ -89,7 +89,7 @@ const manifest = Type.Object({
       sha256,
     }),
   ),
-  /** Set only by an export with `--everything`. */
+  /** Files with the definitions of the environment. Only an export with `--everything` has them. */
   setup: Type.Optional(Type.Array(setupFile)),
 });
 export type Manifest = Static<typeof manifest>;

@@ -25,7 +25,7 @@ export const MAX_EXCLUSION_PATTERNS = 100;
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** The caller checks whether the environment knows these event types. */
+  /** Requested event types. The caller checks whether they exist in the environment. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
   readonly problems: Problem[];

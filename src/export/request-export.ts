@@ -45,7 +45,7 @@ const EXPORT_COUNT_MS = 2_000;
 export interface ExportExtras {
   readonly requestId?: string;
   readonly origin?: Origin;
-  /** `null` to use the retention in the settings. */
+  /** Retention period of the exported files. `null` to use the period in the settings. */
   readonly retentionDays?: number | null;
   readonly warnings?: readonly ExportWarning[];
   /** Runs in the transaction that creates the export. */
@@ -170,7 +170,10 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** False if counting took too long. `rows` is then the query planner's estimate. */
+  /**
+   * True if the rows were counted. False if counting took too long: `rows` is then the query
+   * planner's estimate.
+   */
   readonly isExact: boolean;
   /** Approximate size of the stored files in bytes, estimated from their first rows. */
   readonly bytes: number;

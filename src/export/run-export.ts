@@ -183,7 +183,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Does nothing if the export has ended. */
+/** Marks an export as failed. Does nothing if the export has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,

@@ -26,7 +26,10 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Must be called in a transaction. Returns the task to send to the queue after the commit. */
+/**
+ * Adds an export. Must be called in a transaction. Returns the task to send to the queue after the
+ * commit.
+ */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -50,8 +53,8 @@ export async function insertExport(
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
 /**
- * Returns `null` if the export has ended. `wasBegun` is true if earlier attempts may have left
- * files.
+ * Begins an attempt of an export. Returns `null` if the export has ended. `wasBegun` is true if
+ * earlier attempts may have left files.
  */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
@@ -144,12 +147,15 @@ export async function completeExport(
     .execute();
 }
 
-/** Returns `null` if the export has ended. */
+/** Marks an export as failed. Returns `null` if the export has already ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Returns `null` if the export is not in the environment or has ended. */
+/**
+ * Marks an export as cancelled. Returns `null` if the environment does not have the export, or if
+ * the export has already ended.
+ */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')

@@ -83,7 +83,10 @@ export class DialectReader {
     });
   }
 
-  /** Returns `null` unless csv-parse returns exactly one record for each string. */
+  /**
+   * Parses the records together. Returns `null` unless csv-parse returns exactly one record for
+   * each string.
+   */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const parsed = parse(`${records.join('\n')}\n`, this.#options);

@@ -41,7 +41,7 @@ export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
-  /** `null` once the width is known. */
+  /** Rows that still have to be padded. `null` once the width is known. */
   #openRows: OpenRow[] | null = [];
   #width = 0;
   /** Number of columns written in the current row, and number of rows begun. */

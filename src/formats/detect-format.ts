@@ -21,7 +21,7 @@ interface Binary {
   readonly start: string;
   /** True if a text file may begin with the same bytes. The next byte then decides. */
   readonly binary?: true;
-  /** Set if sluice can read the format. */
+  /** The format, if sluice can read it. */
   readonly format?: 'parquet';
 }
 

@@ -131,7 +131,7 @@ export class DocumentRecords implements JsonListener {
     return this.#walker.walk(bytes);
   }
 
-  /** True if records were found or their array is empty. */
+  /** True if the array of records has been found, even if it is empty. */
   get isFound(): boolean {
     return this.#wasRead || (!this.#hasPath && this.#hasEmpty);
   }

@@ -133,7 +133,7 @@ class Sequence implements JsonListener {
   #complete = 0;
   /** True if the current record (valid or not) begins at the start of a line. */
   #startsLine = false;
-  /** Set while searching for the end of an invalid record. */
+  /** The error of an invalid record whose end is being searched for. Otherwise, `null`. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
   /** How much of the boundary `LF } LF {` has been found so far. */

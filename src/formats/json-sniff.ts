@@ -85,7 +85,10 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/** Returns `null` for invalid JSON, which is reported when the document is read. */
+/**
+ * Searches a single object for arrays of records. Returns `null` if it is invalid JSON. The error
+ * is reported later, when the document is read.
+ */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
@@ -196,7 +199,7 @@ class Head {
       else if (isObject(withoutComma(line))) withComma++;
     }
     if (2 * (whole + withComma) < seen) return null;
-    // In a list, all lines except the last end with a comma.
+    // If the lines are the items of a list, all of them except the last end with a comma.
     return lines({ ends: this.ends, commas: withComma > 0 && whole <= 1 });
   }
 }

@@ -42,7 +42,10 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
-/** Returns `null` if the text is not an object or is nested too deep to be loaded. */
+/**
+ * Parses a JSON object. Returns `null` if the text is not an object or is nested too deep to be
+ * loaded.
+ */
 export function parseObject(line: string): JsonObject | null {
   if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
   try {

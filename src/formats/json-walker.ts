@@ -27,7 +27,7 @@ export interface JsonListener {
   key(raw: string, depth: number): void;
 }
 
-/** Longer keys are truncated. */
+/** Maximum length of a key. Longer keys are truncated. */
 const MAX_KEY_BYTES = 256;
 
 /** Tokens expected outside strings, numbers and literals, as described in error messages. */
@@ -279,7 +279,7 @@ class LineCopy {
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
-  /** Position of the first byte that is not yet copied. */
+  /** Position of the first byte in the current buffer that has not been copied yet. */
   #from = 0;
   #out: Buffer = Buffer.alloc(0);
   #length = 0;

@@ -169,7 +169,7 @@ function joined([open, close]: readonly [string, string], item: ToJson): ToJson 
   };
 }
 
-/** Unknown annotations are ignored. */
+/** Returns the function that writes the values of a leaf column. Ignores unknown annotations. */
 function leafToJson(node: SchemaTree, omit: Omit): ToJson {
   const { element } = node;
   const kind = kindOf(element);

@@ -44,7 +44,7 @@ export interface RecordScanner {
   readonly problem: ScanProblem | null;
   /** True if a quoted cell is still open and may continue in the following bytes. */
   readonly open: boolean;
-  /** Start of the next call if the result was -1. */
+  /** Where the next call must start if the last call returned -1. */
   readonly keepFrom: number;
 }
 

@@ -9,7 +9,10 @@ import { RecordsRefused, refused } from './records.ts';
 
 const MAX_WINDOW_RECORDS = 500;
 const MAX_WINDOW_BYTES = 4 * MiB;
-/** Maximum number of records waiting for a statement. Further records are refused temporarily. */
+/**
+ * Maximum number of records that wait for a statement. If more arrive, they are refused with a
+ * temporary error.
+ */
 const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
 
@@ -166,7 +169,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Never rejects: resolves or rejects each record of the window instead. */
+  /** Writes a window, and resolves or rejects each of its records. Never rejects itself. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {

@@ -14,7 +14,7 @@ export interface EventRow {
   readonly eventName: string;
   readonly isPageView: boolean;
   readonly userId: string;
-  /** `null` to use the user's company, '' for no company. */
+  /** Company of the event. `null` for the company of its user, '' for no company. */
   readonly companyId: string | null;
   readonly insertedAt: string | null;
   readonly metadata: string;

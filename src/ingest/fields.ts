@@ -83,7 +83,7 @@ export class Fields {
     return value;
   }
 
-  /** If the value is missing, records a problem and returns ''. */
+  /** Reads a string that is required. If it is missing, records a problem and returns ''. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
@@ -135,7 +135,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Returns `null` if the value is missing, null or empty. */
+  /** Reads an object. Returns `null` if the value is missing, null or empty. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

@@ -9,12 +9,14 @@ export interface ProfileRow {
   readonly key: string;
   /** JSON object. Properties whose value is null are removed. */
   readonly properties: string;
-  /** True if a property is null, or if `companyId` is ''. */
+  /**
+   * True if the record removes a property or the company: a property is null, or `companyId` is ''.
+   */
   readonly removes: boolean;
 }
 
 export interface UserRow extends ProfileRow {
-  /** `null` keeps the user's company, and '' removes it. */
+  /** Company of the user. `null` to keep the stored company, '' to remove it. */
   readonly companyId: string | null;
 }
 

@@ -169,7 +169,7 @@ function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, p
   return inner;
 }
 
-/** Skips automatic properties, which cannot be set. */
+/** Returns the properties of a profile. Skips automatic properties, which callers cannot set. */
 function profileProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete others[name];
   return joinProperties(fields, others, metadata, path);

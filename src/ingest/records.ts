@@ -23,7 +23,7 @@ interface Record_ {
 /** Record that is merged into the stored user. Properties whose value is null are removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
-  /** `null` keeps the user's company, and '' removes it. */
+  /** Company of the user. `null` to keep the stored company, '' to remove it. */
   readonly companyId: string | null;
   readonly properties: Properties;
   readonly company: Properties;
@@ -45,9 +45,9 @@ export interface EventRecord extends Record_ {
   /** True to create the user if there is no such user. */
   readonly impliesUser?: true;
   readonly userId: string;
-  /** `null` to use the user's company, '' for no company. */
+  /** Company of the event. `null` for the company of its user, '' for no company. */
   readonly companyId: string | null;
-  /** `null` for the current time. */
+  /** Time of the event. `null` for the current time. */
   readonly insertedAt: Instant | null;
   readonly metadata: Properties;
 }

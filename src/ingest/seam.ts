@@ -13,7 +13,7 @@ export interface CallSeam {
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Returns `null` if the body is one of our own records. */
+  /** Handles a call in the other format. Returns `null` if the body is one of our own records. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',

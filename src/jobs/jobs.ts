@@ -96,8 +96,8 @@ export async function cancelFoundJob(
 }
 
 /**
- * Only loads can be retried.
- * @throws InputError `not_found`, `job_not_retryable`
+ * Checks that a job is a load, because only loads can be retried. @throws InputError `not_found`,
+ * `job_not_retryable`
  */
 export async function requireRetryable(
   context: Parameters<typeof requireJob>[0],

@@ -41,7 +41,7 @@ export interface PrunedEvents {
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
-  // If another process has the lock, that process prunes.
+  // `pruned` is `null` if another process has the lock. That process removes the events.
   return pruned ?? none;
 }
 

@@ -23,7 +23,7 @@ declare module '../context.ts' {
 export interface ArchiveSeam {
   readonly label: string;
   isOn(config: Config): boolean;
-  /** Called before events are removed, by only one process at a time. */
+  /** Maintains the archive. Called before events are removed, by only one process at a time. */
   tend(context: RetentionContext): Promise<void>;
   /** Stores the events of a retired table in the archive. Afterwards, the table is dropped. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;

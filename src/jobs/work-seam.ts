@@ -10,7 +10,7 @@ export interface WorkSeam {
 
 export interface WorkerProcess {
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** False if the process runs a single command or task. */
+  /** True in a worker of the service. False if the process runs a single command or task. */
   readonly isOfService: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
   /** Call `wake` when a task of such a kind is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
-  /** Called after all tasks have ended or been released. */
+  /** Closes these resources. Called after all tasks have ended or been released. */
   close?(): void;
 }
 

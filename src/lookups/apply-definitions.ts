@@ -78,7 +78,7 @@ export async function planDefinitions(
   };
 }
 
-/** Returns `null` if nothing was written. */
+/** Describes the changes of definitions as an act. Returns `null` if nothing was written. */
 export function describeApplied(
   environmentId: number,
   { changes, blockedBy }: Applied,

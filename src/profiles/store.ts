@@ -70,7 +70,7 @@ export interface KeyRange {
 
 export interface PageSize {
   readonly rows: number;
-  /** Maximum size of the JSON in bytes. Only the last row may exceed the limit. */
+  /** Maximum size of a page as JSON, in bytes. Only the last row may exceed the limit. */
   readonly bytes: number;
 }
 

@@ -155,7 +155,7 @@ export class GzipBlocks {
     }
   }
 
-  /** Must be called once, after the last write. */
+  /** Compresses the rest and ends the file. Must be called once, after the last write. */
   async end(): Promise<void> {
     if (this.#filled > 0) this.#pack();
     while (this.#packing.length > 0) await this.#storeFirst();
@@ -165,7 +165,7 @@ export class GzipBlocks {
     await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
   }
 
-  /** Resolves when no thread is compressing a block any more. */
+  /** Waits until no thread is compressing a block any more. */
   async discard(): Promise<void> {
     await Promise.allSettled(this.#packing.map(({ packed }) => packed));
   }

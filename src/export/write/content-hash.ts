@@ -29,7 +29,7 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** May be called only once. */
+  /** Returns the hash. May be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }

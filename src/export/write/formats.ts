@@ -1,4 +1,4 @@
-// One `FormatWriter` per file format. `src/domain/export.ts` lists the formats.
+// The writers of exported files: one `FormatWriter` for each format in `src/domain/export.ts`.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { READ_BYTES } from '../../base/limits.ts';

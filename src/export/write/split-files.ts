@@ -18,9 +18,9 @@ interface FileOptions {
 export interface DatasetSink {
   readonly takesValues: boolean;
   readonly bytes: number;
-  /** Resolves when more rows may be added. */
+  /** Adds rows. Resolves when more rows may be added. */
   add(block: RowBlock): Promise<void>;
-  /** Must be called once, after the last row. */
+  /** Ends the last file. Must be called once, after the last row. */
   end(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ const maxGroupBytes = 512 * 1024;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set if the files are written for a capability and not for an export. */
+  /** The capability for which the files are written. Missing for the files of an export. */
   readonly owner?: FileOwner;
 }
 
@@ -149,7 +149,7 @@ export interface FileFacts {
 export interface GroupFile {
   /** Adds a row in the form in which COPY sent it, including its line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
-  /** Must be called after 1 to `groupRows` rows. */
+  /** Writes the added rows as a row group. Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
   /**
    * Must be called once, after the last group, even if the file has no groups. Returns facts for

@@ -11,7 +11,10 @@ import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './row
 // per connection. Therefore, the profiles are first stored in a file and then merged with the
 // events.
 
-/** Returns `null` if the request does not include profiles. */
+/**
+ * Returns the query for the profiles in a stream. Returns `null` if the request does not include
+ * profiles.
+ */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));

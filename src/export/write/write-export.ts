@@ -49,7 +49,7 @@ export interface SnapshotFacts {
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
   readonly sessionName: string;
-  /** Called once, before the first row is read. */
+  /** Called once, when the snapshot has been taken and before the first row is read. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
 

@@ -55,7 +55,10 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** If the user has no company, all properties count as missing. */
+/**
+ * Returns the condition on the user's company. If the user has no company, all its properties count
+ * as missing.
+ */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb

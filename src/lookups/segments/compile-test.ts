@@ -36,7 +36,7 @@ export function testMember(
       );
     case 'compare_date':
     case 'within_days':
-      // Only a string can contain a date.
+      // Dates in properties are always strings.
       return testExtracted(metadata, name, compareTextAsDate(extracted.text, test, now));
     default:
       return test satisfies never;
@@ -51,7 +51,7 @@ function testExtracted(
   name: string,
   holds: RawBuilder<boolean>,
 ): RawBuilder<boolean> {
-  // Without `offset 0`, PostgreSQL would extract the member each time it is used.
+  // Without `offset 0`, PostgreSQL would extract the member again wherever the query uses it.
   return sql`(
     select ${holds}
     from (select ${metadata} -> ${text(name)} as value, ${metadata} ->> ${text(name)} as text offset 0) as stored

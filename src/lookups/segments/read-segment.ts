@@ -120,7 +120,7 @@ class Reader {
     return true;
   }
 
-  /** True if further problems would not be reported anyway. */
+  /** True if there are so many problems or conditions that no further problems are reported. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }

@@ -41,7 +41,7 @@ export interface EventCondition {
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** All conditions must match. */
+  /** Conditions on the event's properties. All of them must be true. */
   readonly where: readonly EventPropertyCondition[];
 }
 
