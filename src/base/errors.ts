@@ -92,7 +92,6 @@ function keepable({ code, message, details, parts }: StatedProblem): Problem {
   return typeof sentence === 'string' ? problem : { ...problem, parts: sentence };
 }
 
-/** Returns the message of a problem, with the option names that `naming` specifies. */
 export function messageIn({ message, parts }: Problem, naming: Naming): string {
   return parts === undefined ? message : keepableText(write(parts, naming));
 }

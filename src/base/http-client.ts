@@ -105,7 +105,6 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/** Error code for addresses that the `Reach` does not allow. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {

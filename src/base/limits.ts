@@ -73,7 +73,7 @@ export const READ_TIMEOUT_MS = 5_000;
 export const MAX_REQUEST_PROBLEMS = 100;
 
 /**
- * Time for which a worker still owns a chunk after the worker's last heartbeat, by the database's
+ * After a worker's last heartbeat, the worker still owns its chunk for this time, by the database's
  * clock.
  */
 export const LEASE_MS = 8_000;

@@ -13,7 +13,6 @@ import { plural } from './wording.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
-/** Fields that may contain a secret or data about a person. */
 const redacted = [
   'authorization',
   'headers.authorization',
@@ -152,7 +151,6 @@ function describeError(error: Error): object {
   return described;
 }
 
-/** Maximum size of all waiting lines. Further lines are dropped. */
 const maxWaitingBytes = 1024 * 1024;
 const retryMs = 1_000;
 const busyMs = 100;

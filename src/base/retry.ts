@@ -46,7 +46,6 @@ export interface RetryPolicy {
   /** Returns true if another attempt may succeed after this error. Default: always true. */
   readonly isPassing?: (error: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Called before each pause. */
   readonly onRetry?: (error: unknown, failures: number, pauseMs: number) => void | Promise<void>;
 }
 

@@ -31,7 +31,6 @@ export function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** Empty text means `null`. */
 export function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }

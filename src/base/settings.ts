@@ -34,7 +34,6 @@ export interface Setting<S extends TSchema = TSchema> extends Kind<S> {
   readonly name: string;
 }
 
-/** Masks secret values, and passwords in URLs. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
   if (secret !== true) return hidePasswords(value);
   return value === '' ? '' : hidden;

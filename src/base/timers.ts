@@ -87,7 +87,6 @@ export interface Phase {
   /** Maximum milliseconds. The phase gets less if the total time is nearly used up. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
-  /** Called to end a late phase by force. */
   readonly force?: () => void;
 }
 

@@ -230,7 +230,6 @@ export function follow(value: unknown, keys: readonly (string | number)[]): unkn
 
 const utf8 = new TextEncoder();
 
-/** Returns the reason why a string cannot be an id, or `null`. */
 export function idProblem(id: string): string | null {
   return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
 }

@@ -1,7 +1,6 @@
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 const count = new Intl.NumberFormat('en-US');
 
-/** Formats a count, such as `1,234,567`. */
 export function formatCount(value: number): string {
   return count.format(value);
 }
@@ -11,7 +10,6 @@ export function plural(value: number, one: string, many = `${one}s`): string {
   return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
 
-/** Formats a size, such as `12.3 MiB`. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;

@@ -6,7 +6,6 @@ export interface Actor {
   readonly kind: (typeof actorKinds)[number];
   /** Public id of a key, or name of a person or account. `null` if the actor has no name. */
   readonly name: string | null;
-  /** Console session. Default: none. */
   readonly sessionId?: string | null;
   /** IP address of the request, or host of the command. Missing for acts of the service itself. */
   readonly address?: string | null;

@@ -35,7 +35,6 @@ interface CallerSession {
  * callers cannot find out which ids exist.
  */
 export interface KeyRefusal {
-  /** Message for people, if the refusal has one. */
   readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
   /** Public id contained in the key. `null` if the header contains no id. */

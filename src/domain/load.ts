@@ -47,8 +47,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code of a held load whose file was removed by a deletion. Also the error code if sluice can
- * no longer write a file that it needs for a load of its own.
+ * Error code of a held load whose file was removed by a deletion. Also the error code if sluice
+ * writes the file of a load itself, and the data for it no longer exists.
  */
 export const JOB_EXPIRED = 'job_expired';
 
@@ -168,7 +168,6 @@ export interface ChunkRange {
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
 export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
-/** Number of records read, and number of records with each outcome. */
 export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {

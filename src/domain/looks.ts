@@ -9,7 +9,7 @@ export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
 /**
- * Returns a line for the rules file. The line tells loads to drop or hash a property that contains
+ * Returns a line for the rules file. With this line, loads drop or hash a property that contains
  * personal data. `null` if the column is not a property or has no such data.
  */
 export function personalRule(becomes: string | null, look: Look | null): string | null {

@@ -41,7 +41,7 @@ export interface Reason {
   readonly message: string;
   /** Column or property path that caused the refusal. `null` if the whole record did. */
   readonly column: string | null;
-  /** True if no part of the record may be stored. */
+  /** True if sluice must not store any part of the record. */
   readonly isSecret?: true;
 }
 
@@ -83,7 +83,6 @@ export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-/** Names that properties cannot have. */
 export const reservedNames: readonly string[] = [...rejectColumns, profilesKey, refusedKey];
 const reserved: ReadonlySet<string> = new Set(reservedNames);
 

@@ -23,7 +23,7 @@ export interface SourceOption {
   readonly formats?: readonly SourceFormat[];
   /** JSON types that the option may have in an operator's file. Default: `type`. */
   readonly fileTypes?: readonly string[];
-  /** Another option without which this option has no effect. `options_of` may provide it. */
+  /** Another option without which this option has no effect. `options_of` can provide it. */
   readonly needs?: string;
   /** True if the option applies to a single file only, so `options_of` does not reuse it. */
   readonly isOfOneFile?: boolean;

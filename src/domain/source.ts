@@ -50,7 +50,6 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** The sheet of a workbook that is loaded. */
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
   readonly member: string | null;

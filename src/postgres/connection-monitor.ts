@@ -27,7 +27,7 @@ const tickMs = 1_000;
  */
 const silentTicksAllowed = 5;
 /**
- * A response may take one more check for each block of this many bytes that was sent, because a
+ * For each block of this many sent bytes, one more check without a response is allowed, because a
  * slow network may still be sending them.
  */
 const bytesPerTick = 512 * 1024;
@@ -259,9 +259,9 @@ function isAwaited(client: pg.ClientBase): boolean {
 }
 
 /**
- * Returns true if the socket has not moved a byte since the last check, and the session's activity
- * has been the same for `confirmMs`. A shorter wait is not enough, because a response may still be
- * on its way.
+ * Returns true if no byte has been sent or received since the last check, and the session's
+ * activity has been the same for `confirmMs`. A shorter wait is not enough, because a response may
+ * still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;

@@ -123,8 +123,8 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // Without the second cast, `any((select …))` would be a comparison with the rows of the
-    // subquery instead of the elements of the array.
+    // Without the second cast, `any((select …))` would compare with the rows of the subquery
+    // instead of the elements of its array.
     if (cast !== null) this.append(`)${cast}`);
   }
 }

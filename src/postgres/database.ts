@@ -23,10 +23,6 @@ import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
-/**
- * Maximum number of attempts to get a lock. Each attempt waits only briefly, because a statement
- * that waits for a lock blocks the statements behind it.
- */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
 
@@ -93,7 +89,6 @@ export function databaseOn(client: pg.PoolClient): Database {
   return database;
 }
 
-/** Values of some columns of a table, by column name in camel case. */
 type Values<T extends keyof Tables> = {
   readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
 };

@@ -19,7 +19,7 @@ export interface RefusalSeam {
   guard(id: string, environment: string): string;
   readonly constraint: string;
   /**
-   * Returns the ids that are refused. `ids` may be a text[] in binary form. The result does not
+   * Returns the ids that are refused. `ids` can be a text[] in binary form. The result does not
    * change while a load runs.
    */
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;

@@ -13,7 +13,6 @@ import {
   setLockTimeout,
 } from './retention.ts';
 
-/** Number of expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
 /**
  * Maximum time to wait until no other transaction uses the events. New transactions that need the

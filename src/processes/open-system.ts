@@ -133,7 +133,6 @@ interface HealthParts extends Pick<System, 'monitor' | 'backend' | 'files' | 'po
   readonly watch: pg.Pool;
 }
 
-/** Opens health and metrics, which use separate connections. */
 function openHealth(watched: HealthParts): Pick<System, 'health' | 'metrics'> {
   const { monitor, backend, files, pool, watch, log } = watched;
   const checks = {

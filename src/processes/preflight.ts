@@ -155,7 +155,6 @@ async function connect(url: string): Promise<string> {
     // not trusted.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
-    // If a server or pooler has responded with an error, the message of the error is the reason.
     const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     throw new CommandFailed(
       `The database at ${hostname}:${port || '5432'} does not answer${reason}. Is it running?`,

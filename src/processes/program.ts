@@ -19,8 +19,8 @@ import { capabilities } from '../registry.ts';
 /** Runs a command, then ends the process with the command's exit code. */
 export async function run(words: readonly string[]): Promise<void> {
   const processEnv = process.env;
-  // On Node 20, the SDK for S3 prints eight lines about later SDK versions, which sluice does not
-  // use.
+  // On Node 20, the SDK for S3 would print eight lines about its later versions, which sluice does
+  // not use.
   processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   const terminal = createTerminal(processEnv);
   let program: Command | null = null;

@@ -39,7 +39,6 @@ type ServiceName = 'start' | 'serve';
 
 export interface HttpService {
   readonly system: System;
-  /** Base URL of the server, such as http://127.0.0.1:8080. */
   readonly url: string;
   /** Phases of a shutdown, in this order. */
   readonly drain: Phase;
@@ -141,7 +140,7 @@ export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: stri
 
 /**
  * Prints the URL of the console. On a terminal, the URL also signs in its user, because a person
- * who starts the service may see all its data.
+ * who can start the service is allowed to see all its data.
  */
 export async function announceConsole(
   terminal: Terminal,

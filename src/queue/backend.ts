@@ -128,7 +128,6 @@ function onRedis(server: RedisServer): QueueBackend {
   };
 }
 
-/** Milliseconds for which a worker pauses after the backend has failed. */
 const pauseMs = 1_000;
 
 /**

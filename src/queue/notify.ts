@@ -23,7 +23,8 @@ import type { QueueBackend } from './backend.ts';
  */
 const callTimeoutMs = 5_000;
 /**
- * After a call has timed out, no call is made for this time, unless the first call ends after all.
+ * After a call has timed out, no further call is made for this time, unless that call ends in the
+ * meantime.
  */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;

@@ -9,7 +9,6 @@ import type { Database } from '../postgres/database.ts';
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
-  /** `null` if the event does not concern a job. */
   readonly jobId: string | null;
   /** Mail addresses that were given for this job or work, and for this outcome. */
   readonly emails: readonly string[];

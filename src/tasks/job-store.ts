@@ -69,8 +69,8 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
 }
 
 /**
- * Returns jobs that come after the job `after`, newest first. `total` is the number of jobs on all
- * pages.
+ * Returns a page of jobs, newest first. The page begins after the job `after`. `total` is the
+ * number of jobs on all pages.
  */
 export async function pageJobs(
   db: Database,
@@ -239,7 +239,6 @@ const retentionDays = [
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
-/** Deletes old idempotency keys and the heartbeats of workers that no longer run. */
 export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of retentionDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);

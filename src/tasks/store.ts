@@ -125,8 +125,9 @@ export function findNextTasks(
 }
 
 /**
- * Returns the text of a recursive query with the name `name`. The query finds the first task of
- * each kind and environment. It skips from one to the next through the index.
+ * Returns a query for a `with recursive` clause, in which the query must have the name `name`. It
+ * finds the first task of each kind and environment, and skips from one to the next through the
+ * index.
  */
 export function firstOfEach(
   name: string,

@@ -31,8 +31,8 @@ export interface Tolerance {
    */
   readonly transient: number;
   /**
-   * The same limit if the last error is a timeout of the server. The same work will probably time
-   * out again, so the limit can be lower.
+   * The same limit if the last error is a timeout of the server. It is separate, because the same
+   * work will probably time out again.
    */
   readonly timeout: number;
   readonly defect: number;

@@ -8,7 +8,6 @@ import type { Logger } from 'pino';
 import type { Database } from '../postgres/database.ts';
 import { addRates, type Counted } from './rate-store.ts';
 
-/** Interval in milliseconds at which a process adds its counts to the stored rates. */
 const RATES_FLUSH_MS = 5_000;
 
 /** A histogram. Adding a value takes a few additions and does not allocate memory. */
@@ -38,7 +37,7 @@ export class Distribution {
 /** Kinds of records. Items of batches are counted as `batches`, and not as their own kind. */
 type RecordEntity = keyof Metrics['byEntity'];
 /**
- * `refused`: the caller must correct the record. `failed`: the caller may send the record again.
+ * `refused`: the caller must correct the record. `failed`: the caller can send the record again.
  */
 type RecordOutcome = 'accepted' | 'refused' | 'failed';
 

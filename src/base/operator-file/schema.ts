@@ -16,7 +16,6 @@ export interface TextRule {
   readonly description: string;
   /** Pattern of the allowed strings, and its description in words. Default: `oneLine`. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Makes a further check of a string. Returns the problem or `null`. */
   readonly problem?: (text: string) => string | null;
 }
 
@@ -80,7 +79,6 @@ export const itemNameRule = [
   'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
 ] as const;
 
-/** Returns a schema for names that match `itemNameRule`. */
 export const itemName = (description: string) => text({ maxChars: 63, pattern: itemNameRule, description });
 
 export const mailAddress = text({
@@ -89,7 +87,6 @@ export const mailAddress = text({
   problem: (value) => (isMailAddress(value) ? null : 'must be one plain address such as ada@example.com'),
 });
 
-/** Returns a copy of the schema with a default. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
   // Copies property descriptors, because a spread would omit TypeBox's own properties, which are
   // not enumerable.
@@ -153,7 +150,6 @@ function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValid
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
 
-/** Returns a filter that accepts only the first problem of each value. */
 function isFirstOfValue(): (problem: SchemaProblem) => boolean {
   const seen = new Set<string>();
   return ({ at, keys, what }) => {

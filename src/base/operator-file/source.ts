@@ -51,7 +51,6 @@ export class FileProblems {
     return this.#count;
   }
 
-  /** Adds a problem. `what` follows the path, such as `must be text`. */
   add({ line, column }: Position, keys: Keys, what: string): void {
     this.#count++;
     if (this.#first.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
@@ -157,7 +156,6 @@ export class Source {
   readonly #root: ParsedNode;
   readonly #lines: LineCounter;
   readonly #problems: FileProblems;
-  /** Refused places, and the places that contain them. */
   readonly #refused = new Set<string>();
   readonly #holdRefused = new Set<string>();
 

@@ -18,7 +18,6 @@ const SANDBOX_WAIT_MS = 30_000;
 const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** Maximum number of running tasks in total, per owner, and of long tasks. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
@@ -54,7 +53,6 @@ interface Queued {
   readonly begin: () => void;
 }
 
-/** The sandboxes of a process, started on demand. */
 export class Sandboxes {
   readonly #file: URL;
   readonly #log: Logger;
@@ -122,8 +120,7 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // One long task per owner leaves a sandbox for the owner's short tasks. The limit on long tasks
-    // in total leaves a sandbox for other owners.
+    // One long task per owner leaves a sandbox for the owner's short tasks.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }

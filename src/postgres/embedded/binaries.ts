@@ -75,7 +75,6 @@ async function tryBinaries(
 }
 
 export interface NativePackage {
-  /** Version of the package. It is part of the name of each copy. */
   readonly version: string;
   /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;

@@ -23,7 +23,7 @@ export const SHUTDOWN_DEADLINE_MS = 60_000;
 const pollMs = 25;
 
 /**
- * Waits until an orphaned server on the directory has ended.
+ * If the data directory is still used by an orphaned server, waits until that server has ended.
  * @throws EmbeddedPostgresError (`isInUse`) for a server that is not an orphan
  */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {

@@ -21,7 +21,6 @@ import { type Account, dataArgument, runProgram } from './run-program.ts';
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;
-  /** Account that runs the server if this process is root. Otherwise, `undefined`. */
   readonly account: Account | undefined;
 }
 
@@ -128,8 +127,8 @@ async function runSingleUser(
 const MiB = 1024 * 1024;
 
 /**
- * Returns settings for a bulk loader that runs next to Node. They are passed as arguments of the
- * server, so changing a setting does not require changing a file.
+ * Returns server settings for bulk loads on a machine that also runs Node. They are passed as
+ * arguments of the server, so changing a setting does not require changing a file.
  */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };

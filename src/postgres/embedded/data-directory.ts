@@ -70,7 +70,7 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** Path of PGDATA. The folder is created under another name and renamed when it is complete. */
+  /** Path of PGDATA. */
   readonly data: string;
   /** Path of the password file, which is inside PGDATA so that a copy of the data can be opened. */
   readonly password: string;

@@ -1,5 +1,5 @@
 /**
- * Runs PostgreSQL from an npm package on our data directory, as a child of this process. Other
+ * Runs PostgreSQL from an npm package on sluice's data directory, as a child of this process. Other
  * folders import only `embeddedPostgres`. Start reading at `start`, which calls the other files.
  *
  * Guarantees: only one server uses a data directory, and that server ends with this process.
@@ -45,7 +45,6 @@ const maxRestartPauseMs = 10_000;
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
-  /** PostgreSQL version, such as "18.4". */
   readonly version: string;
   /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
@@ -68,10 +67,6 @@ export const embeddedPostgres = {
   findRunning,
   /** Returns true if a server of any version has ever been started on this directory. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
-  /**
-   * Returns true if the error means that the server cannot run here. The message states the reason
-   * and the cure.
-   */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;

@@ -18,7 +18,6 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 
 const maxPorts = 5;
 const pollMs = 15;
-/** Maximum time until the server first responds. */
 const answerDeadlineMs = 60_000;
 /**
  * Maximum time for the server to start up. On a slow disk, replaying gigabytes of log takes

@@ -18,7 +18,6 @@ import { screens } from './screens.ts';
 /** True while the list of keyboard shortcuts is shown. */
 const help = signal(false);
 
-/** Links to all screens, the environment and sign-out. Collapsed if there is little space. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -130,7 +129,6 @@ function Foot(): VNode {
 
 const healthMs = 60_000;
 
-/** Shows a dot for the state of the service, and the worst finding of its checks. */
 function Health(): VNode | null {
   const { data } = useApi<Overview>('/v1/overview', healthMs);
   if (data === undefined) return null;
@@ -237,7 +235,6 @@ function moveFocus(key: string, from: EventTarget | null): boolean {
   return row != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }
 
-/** Moves the focus to the first element that matches. Returns false if there is none. */
 function focusOn(selector: string): boolean {
   const first = document.querySelector<HTMLElement>(selector);
   first?.focus();

@@ -69,7 +69,6 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** The result of a call, or its error. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {

@@ -17,7 +17,6 @@ export interface Unfinished {
 
 export interface Backlog {
   readonly loads: Unfinished;
-  /** Number of loads that a guard has stopped until a person decides. */
   readonly heldLoads: number;
   readonly exports: Unfinished;
   readonly deletions: Unfinished;
@@ -115,7 +114,6 @@ export interface EnvironmentNeeds extends NeedCounts {
  */
 const failuresAmong = 10_000;
 
-/* This statement finds loads with refused records through loads_rejects_idx. */
 const needsStatement = `
   select
     e.name as environment, e.environment_id as "environmentId",
