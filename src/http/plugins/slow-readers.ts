@@ -15,8 +15,8 @@ const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
 /** Maximum size of all responses to requests without a key. It is part of MAX_HELD_BYTES. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
- * Maximum time for the client to read a piece of the response. After this time, the connection is
- * cut. It corresponds to about 2 KiB per second.
+ * Maximum milliseconds for the client to read a piece of the response. Then the connection is cut.
+ * For a whole piece, this means about 2 KiB per second.
  */
 const answerStallMs = 30_000;
 
