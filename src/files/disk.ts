@@ -41,7 +41,6 @@ export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
 
-/** If the folder is missing, returns its nearest existing parent. */
 async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'device'>> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {

@@ -88,7 +88,6 @@ export async function writeWhole(
   }
 }
 
-/** Returns the SHA-256 in hex. */
 export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Promise<string> {
   const hash = createHash('sha256');
   for await (const part of files.open(ref)) hash.update(part as Buffer);
@@ -100,8 +99,8 @@ export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
  * Folder for several files of one job: `<kind>/<uuid>`, or a subfolder `<kind>/<uuid>/<number>`.
- * Callers choose and store its name before they write the first file. If a worker dies, its files
- * can therefore be found and removed.
+ * Callers derive its name from the id of the job, so that the files of a dead worker can be found
+ * and removed.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 

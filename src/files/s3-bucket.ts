@@ -136,7 +136,6 @@ export class S3Bucket {
     }
   }
 
-  /** Returns the length in bytes, or `null` for a missing object. */
   async size(key: string): Promise<number | null> {
     try {
       const request = this.#client.send(new HeadObjectCommand(this.#at(key)));

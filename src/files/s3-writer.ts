@@ -1,7 +1,6 @@
 import { type FileRef, type FileWriter, MissingFileError } from './file-store.ts';
 import type { S3Bucket } from './s3-bucket.ts';
 
-/** Number of parts uploaded at a time. */
 const S3_PARTS_IN_FLIGHT = 2;
 
 interface NewObject {

@@ -24,7 +24,7 @@ import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/** Reads loads for lists and details. `store.ts` contains the steps of a load. */
+/* Reads loads for lists and details. `store.ts` contains the steps of a load. */
 
 interface Context {
   readonly db: Database;
@@ -270,9 +270,7 @@ export async function readShown(
   ]);
   return {
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
-    /** True if something requested by the caller was not done. */
     isPartial: applicable.some((field) => field.isPartial?.(values[field.name])),
-    /** True if work on the load continues after its end. */
     isOpen: applicable.some((field) => field.isOpen?.(values[field.name])),
   };
 }

@@ -2,7 +2,6 @@ import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../../console/client/lib/format.ts';
 import { type LoadJob, refusedHref } from '../../console/client/lib/jobs.ts';
 
-
 /**
  * Labels of the parts of a balance. Each key is the name of a count in the API and of a colour in
  * tokens.css.

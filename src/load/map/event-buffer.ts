@@ -32,7 +32,6 @@ const noCompany = '\\N';
  */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
-/** Length of an instant in the format of `Instant`. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
 /** Flag of a row whose record specifies the id (a given id). */

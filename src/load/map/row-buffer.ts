@@ -32,7 +32,6 @@ export const NESTED = 4;
  */
 export const UNCOUNTED = 2;
 
-/** Row as read from the buffer. */
 export interface RowContent {
   readonly record: number;
   readonly key: string;
