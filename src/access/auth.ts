@@ -37,7 +37,8 @@ export function addAuth(app: FastifyInstance, system: System): void {
     const problem = admitted(request, reply, result, 'ingest') ?? app.countCall(request, reply);
     if (problem !== undefined) throw problem;
   });
-  // A callback, unlike a promise, can admit a cached caller in the same turn of the event loop.
+  // This hook takes a callback instead of returning a promise. A callback can admit a cached caller
+  // in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope, trustsKnownKeys, keyInBody } = request.routeOptions.config;
     const isLater = keyInBody === true && request.headers.authorization === undefined;

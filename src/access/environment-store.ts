@@ -50,7 +50,10 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/** Call this in the transaction that creates the environment. */
+/**
+ * Adds the automatic properties of a new environment. Must be called in the transaction that
+ * creates it.
+ */
 async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -147,7 +150,9 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/** Returns the secret for a purpose, creating it if it is missing. All processes share it. */
+/**
+ * Returns the secret for a purpose. Creates it if it is missing. All processes use the same secret.
+ */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

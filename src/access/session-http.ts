@@ -35,7 +35,7 @@ async function renderCaller(system: System, caller: Caller): Promise<Static<type
   };
 }
 
-/** This route works even under overload, so that the operator can use the console. */
+/** Routes with this setting work even under overload, so that the operator can use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

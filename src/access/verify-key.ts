@@ -75,7 +75,8 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // The request does not wait for this update: the time is only shown to people.
+  // The request does not wait for this update, because the time of last use is only shown to
+  // people.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },

@@ -301,7 +301,7 @@ async function save(
     const [first] = (await verifyExport(partial)).differences;
     if (first !== undefined)
       throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
-    // On some systems, `rename` fails if the target is an empty folder.
+    // The empty folder is removed first, because `rename` would fail on some systems.
     await rmdir(target).catch(() => undefined);
     await rename(partial, target);
     return true;

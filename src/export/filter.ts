@@ -136,7 +136,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** `alias` is never user input. */
+/** `alias` must not come from a user. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }

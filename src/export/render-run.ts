@@ -4,14 +4,13 @@ import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { Export } from './store.ts';
 
-/**
- * The parts of an export from which its document is rendered. The files may already have expired.
- */
+/** The properties of an export that `renderExportRun` needs. The files may already have expired. */
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // In the document, files have this order. The ledger and the manifest use other orders.
+  // The rendered document lists the files in this order. The ledger and the manifest use other
+  // orders.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

@@ -97,8 +97,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // The key is claimed first, so that a repeated request gets the first response even if a name in
-  // the request no longer exists.
+  // The idempotency key is claimed before the names are checked. A repeated request then gets the
+  // first response, even if a name in it no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);

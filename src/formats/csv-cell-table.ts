@@ -42,7 +42,7 @@ export class CellTable {
     return true;
   }
 
-  /** Unquoted blanks also count as empty. */
+  /** Returns true for an empty cell. A cell with only unquoted blanks is also empty. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;

@@ -1,9 +1,12 @@
 export interface CsvDialect {
   /** Delimiter between cells. `blanks` means any number of spaces and tabs. */
   readonly delimiter: string;
-  /** An ASCII character, or empty if the dialect has no quotes. */
+  /** The quote: an ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /** The quote itself (quotes are doubled), a backslash, or empty if the dialect has no escapes. */
+  /**
+   * The escape: the quote itself (quotes are doubled), a backslash, or empty if the dialect has no
+   * escapes.
+   */
   readonly escape: string;
   /** Lines that start with this text are not records. Empty if the dialect has no comments. */
   readonly comment: string;
@@ -31,7 +34,7 @@ export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMar
 }
 
 export interface CsvMarks {
-  /** A single space if `isBlanks`. */
+  /** The delimiter. A single space if `isBlanks`. */
   readonly delimiter: Buffer;
   /**
    * True if any run of blanks and tabs separates cells. Runs at both ends of a record are ignored.

@@ -86,7 +86,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Returns `null` if more bytes are needed (never when `final`).
+ * Reads the header of a CSV. Returns `null` if more bytes are needed (never when `final`).
  * @throws InputError `invalid_field` with every problem if the header has no usable columns;
  * `unsupported_format` if it is not text
  */

@@ -185,7 +185,10 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /** Returns no cells if the record is malformed or continues after the sample. */
+  /**
+   * Returns the cells of the record at `start`. Returns no cells if the record is malformed or
+   * continues after the sample.
+   */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();

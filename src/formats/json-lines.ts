@@ -66,15 +66,12 @@ class Separators {
 
 class Commas {
   /**
-   * A comma that may turn out to be the last byte of its line, except for blanks, and the blanks
-   * after it. These bytes have not been returned yet.
+   * A comma and the blanks after it, as long as the comma may turn out to be the last one in its
+   * line. These bytes have not been returned yet.
    */
   pending: Buffer = Buffer.alloc(0);
 
-  /**
-   * Replaces commas at line ends with blanks. Returns the bytes up to the last comma that may still
-   * turn out to be at a line end.
-   */
+  /** Replaces commas at line ends with blanks. Returns all bytes except `pending`. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {

@@ -19,7 +19,9 @@ export class JsonPosition {
     this.#lineStart = this.#bufferStart + at;
   }
 
-  /** Returns the length of the byte order mark, or 0. The column of the next byte is 1. */
+  /**
+   * Skips a byte order mark. Returns its length, or 0 if there is none. The next byte has column 1.
+   */
   skipMark(bytes: Buffer): number {
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#lineStart = hasMark ? MARK_BYTES : 0;

@@ -250,8 +250,9 @@ export function isEmptyObject(value: unknown): boolean {
 const leastPropertyBytes = 6;
 
 /**
- * Call this before a loop over the properties. If the source has too few bytes for that many
- * properties, they are not even counted.
+ * Returns true if the object has more properties than a record may have. Call this before a loop
+ * over the properties. If the source has too few bytes for that many properties, they are not even
+ * counted.
  */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;

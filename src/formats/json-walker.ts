@@ -10,19 +10,19 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** A JSON body with deeper nesting is refused, which limits the parser's stack. */
+/** Maximum nesting of a JSON body. It limits the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
 /**
  * Receives calls from the walker for values that are inside fewer than `watchedDepth` containers.
  */
 export interface JsonListener {
-  /** `first` is the first byte of the value. `depth` is the number of enclosing containers. */
+  /** A value begins. `first` is its first byte. `depth` is the number of containers around it. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
   /**
-   * `raw` is the key without its quotes, with one character per byte. `depth` is the depth of the
-   * key's value.
+   * A key was read. `raw` is the key without its quotes, with one character per byte. `depth` is
+   * the depth of the key's value.
    */
   key(raw: string, depth: number): void;
 }
@@ -76,7 +76,9 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /** If `sequence`, documents may follow one another, separated by blanks, a comma or nothing. */
+  /**
+   * Set `sequence` if documents may follow one another, separated by blanks, a comma or nothing.
+   */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
@@ -336,8 +338,8 @@ class LineCopy {
   }
 
   /**
-   * Copies an LF inside a value as a CR. A CR is also a blank between tokens and an error in a
-   * string.
+   * Copies an LF inside a value as a CR. Like an LF, a CR is a blank between tokens and an error in
+   * a string.
    */
   turnLine(position: number): void {
     this.#flush(position);

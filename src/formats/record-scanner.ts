@@ -35,7 +35,7 @@ export interface RecordScanner {
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
-  /** True if the last record is an empty line. Empty lines are not counted. */
+  /** True if the last record is an empty line. Empty lines do not count as records. */
   readonly blank: boolean;
   /** Number of line terminators in the record. 0 only if the file ends without one. */
   readonly lines: number;

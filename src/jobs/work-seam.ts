@@ -21,9 +21,9 @@ export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number 
 
 export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
-  /** Call `wake` when a task of such a kind is due. */
+  /** Called when the worker starts. Call `wake` when a task of one of `kinds` is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
-  /** Closes these resources. Called after all tasks have ended or been released. */
+  /** Closes the opened resources. Called after all tasks have ended or been released. */
   close?(): void;
 }
 

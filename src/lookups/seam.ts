@@ -10,9 +10,9 @@ import type { Database } from '../postgres/database.ts';
  */
 export interface DefinitionList {
   readonly name: string;
-  /** Its default must be an empty list. */
+  /** Schema of the list. Its default must be an empty list. */
   readonly schema: TSchema;
-  /** True if keys that differ only in case are the same. Default: false. */
+  /** True if keys that differ only in case count as the same key. Default: false. */
   readonly ignoresCase?: boolean;
   /**
    * True if exports of a whole environment omit the list, and imports of one refuse it. Default:

@@ -15,7 +15,7 @@ export interface Values {
 /** Collects the non-null values of a column in a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** The values are valid until `clear` is called. */
+  /** Returns the collected values. They are valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }

@@ -162,7 +162,7 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** The bytes are valid until more bytes are added. */
+  /** Returns the bytes that have been added. They are valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }

@@ -152,8 +152,8 @@ export interface GroupFile {
   /** Writes the added rows as a row group. Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
   /**
-   * Must be called once, after the last group, even if the file has no groups. Returns facts for
-   * the owner. Returns `null` if there is no owner.
+   * Ends the file. Must be called once, after the last group, even if the file has no groups.
+   * Returns facts for the owner. Returns `null` if there is no owner.
    */
   end(): Promise<FileFacts | null>;
 }

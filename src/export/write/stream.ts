@@ -26,7 +26,7 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/** Returns the number of rows reported by PostgreSQL. */
+/** Yields the rows of a stream. Returns the number of rows that PostgreSQL reports. */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
@@ -130,7 +130,10 @@ class Cursor {
   }
 }
 
-/** At equal times, rows of `a` come first. Returns the number of rows. */
+/**
+ * Merges the rows of two sources by time. At equal times, rows of `a` come first. Returns the
+ * number of rows.
+ */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,

@@ -64,8 +64,8 @@ export interface WrittenExport {
 }
 
 /**
- * Memory use does not grow with the data. If writing fails or is aborted, no file and no running
- * statement remain.
+ * Writes the files of an export. Memory use does not grow with the data. If writing fails or is
+ * aborted, no file and no running statement remain.
  * @throws errors from PostgreSQL and the store, or the signal's reason
  */
 export async function writeExport(
@@ -154,7 +154,10 @@ interface WriteOptions {
   onProgress(rows: number, bytes: number): void;
 }
 
-/** Reads further rows only after the sink has accepted the previous ones. */
+/**
+ * Writes the files of one plan. Reads further rows only after the sink has accepted the previous
+ * ones.
+ */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,
