@@ -5,7 +5,7 @@
 // Defusing adds an apostrophe, even to a cell that already looks defused. Therefore, removing one
 // apostrophe from every cell that looks defused restores the original cells.
 
-/** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
+/** Characters with which a formula can begin: tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];

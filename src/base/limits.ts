@@ -5,7 +5,10 @@ import { KiB, MiB } from './bytes.ts';
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
-/** Longer records are refused as `record_too_large`. Also the maximum length of a quoted cell. */
+/**
+ * Maximum length of a record, and of a quoted cell. A longer record is refused as
+ * `record_too_large`.
+ */
 export const MAX_RECORD_BYTES = MiB;
 export const MAX_VALUE_BYTES = 64 * KiB;
 export const MAX_ID_BYTES = 256;
@@ -22,8 +25,9 @@ export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Maximum depth of nested objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
- * A body or record that is nested deeper is refused before it is parsed. The limit is higher than
- * MAX_DEPTH, because `company` or `metadata` objects may surround a value.
+ * Maximum depth of nested objects and arrays in text. Text that is nested deeper is refused before
+ * it is parsed. The limit is higher than MAX_DEPTH, because `company` or `metadata` objects may
+ * surround a value.
  */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 export const MAX_COLUMNS = 10_000;
@@ -32,8 +36,7 @@ export const MAX_HEADER_BYTES = MiB;
 export const MAX_SHOWN_COLUMNS = 20;
 export const MAX_SHEET_NAME_CHARS = 255;
 /**
- * Larger exponents are refused, because jsonb would store a number such as 1e4000 with kilobytes of
- * zeros.
+ * Maximum exponent of a number. jsonb would store a number such as 1e4000 with kilobytes of zeros.
  */
 export const MAX_NUMBER_EXPONENT = 1_000;
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
@@ -63,7 +66,10 @@ export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
 /** A page of JSON ends with the row that brings it above this number of bytes. */
 export const MAX_PAGE_BYTES = MiB;
-/** Maximum number of bytes shown of a refused record. Files of rejects contain all stored bytes. */
+/**
+ * Maximum number of bytes of a refused record that are shown. Files of rejects contain all stored
+ * bytes.
+ */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 export const MAX_SHAPE_CHARS = 48;
 export const PLANNED_ROWS_AT_A_TIME = 1_000;

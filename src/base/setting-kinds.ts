@@ -19,7 +19,7 @@ export interface Kind<S extends TSchema = TSchema> {
    * the schema.
    */
   readonly parse: (text: string) => unknown;
-  /** True if the value is never shown. Passwords in URLs are hidden in any case. */
+  /** True if the value must not be shown. Passwords in URLs are hidden in any case. */
   readonly secret?: boolean;
 }
 
@@ -98,7 +98,7 @@ export function oneOf<const T extends string>(fallback: T, meaning: string, allo
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Returns milliseconds. `null` unless the text is between 1s and 24h. */
+/** Returns the duration in milliseconds. `null` if the text is not a duration from 1s to 24h. */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);

@@ -6,14 +6,17 @@ export interface S3Location {
   readonly bucket: string;
   /** Prefix of every key, without slashes at its ends. May be empty. */
   readonly prefix: string;
-  /** `null` for Amazon's own endpoint in the region. */
+  /** URL of the storage server. `null` for Amazon's server in the region. */
   readonly endpoint: string | null;
   /** `null` if the SDK determines the region (AWS_REGION, profile). */
   readonly region: string | null;
   /** True if the bucket is in the path, false if it is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
-  /** Do not log. `null` if the SDK finds credentials (profile, role of the machine or pod). */
+  /**
+   * Do not log the credentials. `null` if the SDK finds them itself (profile, role of the machine
+   * or pod).
+   */
   readonly credentials: S3Credentials | null;
 }
 

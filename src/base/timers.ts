@@ -84,7 +84,9 @@ export async function withDeadline<T, L>(
 
 export interface Phase {
   readonly name: string;
-  /** Maximum milliseconds. The phase gets less if the total time is nearly used up. */
+  /**
+   * Maximum duration in milliseconds. The phase gets less time if the total time is nearly used up.
+   */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
   readonly force?: () => void;

@@ -13,7 +13,7 @@ import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './limits.ts';
 export interface Wording {
   readonly message: string;
   readonly code?: ErrorCode;
-  /** Default: the path of the value, such as `users[3].user_id`. */
+  /** Place of the problem. Default: the path of the value, such as `users[3].user_id`. */
   readonly details?: string;
 }
 
@@ -23,7 +23,7 @@ export interface Refusal {
    * enclosing schema specifies.
    */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
-  /** Reports all errors inside the value as a single problem, worded by `says`. */
+  /** True to report all errors inside the value as a single problem, whose text is in `says`. */
   readonly whole?: true;
 }
 

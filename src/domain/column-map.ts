@@ -19,7 +19,7 @@ export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads command-line arguments, each of which is a pair or a JSON object. */
+/** Reads arguments of the command line. An argument is either a pair or a JSON object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }

@@ -61,7 +61,10 @@ export type StoredFormat = 'csv' | 'ndjson';
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Product whose records are converted on receipt. It cannot be combined with a map. */
+  /**
+   * Product that exported the file. Its records are converted on receipt. A preset cannot be
+   * combined with a map.
+   */
   readonly preset: Preset | null;
   /** Earlier load that provides the options missing from this request, or `null`. */
   readonly optionsOf: string | null;

@@ -64,7 +64,6 @@ export interface ConnectionMonitorOptions {
 }
 
 export interface WatchOptions {
-  /** Also queries the connection while it is idle. */
   readonly listens?: boolean;
   readonly settings?: SessionSettings;
 }

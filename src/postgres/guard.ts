@@ -10,7 +10,7 @@ export interface RefusalSeam {
   readonly use: string;
   /** Reason shown in a file's rejects. */
   readonly reason: Reason;
-  /** Returns the error for a single record. */
+  /** Returns the error with which a single record is refused. */
   error(): InputError;
   /**
    * Returns an SQL expression that has the value of `id`. If the user with this id is refused, the

@@ -129,8 +129,8 @@ export interface MigrationState {
 }
 
 /**
- * Reads the state without changing anything. If a database was never migrated, all migrations are
- * missing.
+ * Reads which migrations have been applied, without changing the database. If a database was never
+ * migrated, all migrations are missing.
  */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();

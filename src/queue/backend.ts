@@ -46,8 +46,8 @@ export interface QueueBackend {
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws if the queue is unavailable or does not respond within a few seconds. `null` if the
-   * queue is in the database.
+   * Throws if Redis is unavailable or does not respond within a few seconds. `null` if the queue
+   * is in PostgreSQL, because health checks already examine the database.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;

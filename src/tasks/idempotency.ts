@@ -8,7 +8,7 @@ const retentionHours = 24;
 export interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
   readonly answer: unknown;
-  /** Start of the transaction that did the work (`now()`). */
+  /** Start of the earlier request's transaction (`now()`). */
   readonly claimedAt: Date;
 }
 

@@ -17,9 +17,9 @@ export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
   /** Advice to show if the file is empty. */
   readonly emptyCure: string;
-  /** Checks what a schema cannot express. Called even if the file violates the schema. */
+  /** Makes checks that a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;
-  /** Called only if no problem has been found. */
+  /** Makes further checks of the value. Called only if the file has no problem so far. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
@@ -85,7 +85,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** JSON value. `undefined` if it is missing, `null` if it was refused. */
+  /** The JSON value at this place. `undefined` if it is missing, `null` if it was refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }

@@ -62,7 +62,7 @@ export function objectOf<P extends TProperties>(title: string, description: stri
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
-/** Returns schema options that require exactly one of these members. */
+/** Returns schema options that require exactly one of the members `names`. */
 export function exactlyOne(
   names: readonly string[],
   sentence: string,

@@ -200,7 +200,7 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** Refused values become `null`. */
+  /** Converts a node to a JSON value. A refused node becomes `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
     // Aliases are refused, because nested aliases can expand a few lines to gigabytes.

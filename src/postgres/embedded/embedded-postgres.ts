@@ -53,10 +53,13 @@ export interface EmbeddedPostgres {
 }
 
 interface EmbeddedPostgresOptions {
-  /** Created on first use. Contains the data, the password and the log. */
+  /** Folder that contains the data, the password and the log. It is created on first use. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Settings that override ours. The address and port cannot be overridden. */
+  /**
+   * Settings of the server that override the default ones. The address and port cannot be
+   * overridden.
+   */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
