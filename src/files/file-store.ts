@@ -39,8 +39,8 @@ export interface FileStore {
    */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files, such as those of a killed process, whose last write was more than
-   * `olderThanMs` ago. Returns their number.
+   * Removes unfinished files whose last write was more than `olderThanMs` ago, such as those of a
+   * killed process. Returns their number.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files cannot be stored at present. */

@@ -148,8 +148,8 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A user exists, or PostgreSQL refuses a record. The caller therefore merges this chunk,
-      // which finds such a record. Later chunks are merged without trying to insert them.
+      // A user exists, or PostgreSQL refuses a record. The caller therefore merges this chunk, and
+      // the merge finds such a record. Later chunks are merged without trying to insert them.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

@@ -130,8 +130,8 @@ async function recordStop(
 }
 
 /**
- * Tells capabilities (see `JobSeam`) that a load has ended or is held. They store what they need in
- * the transaction of the caller.
+ * Tells capabilities (see `JobSeam`) that a load has ended or is held. Capabilities store what they
+ * need in the transaction of the caller.
  */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,

@@ -23,9 +23,9 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done: corrects the counts, merges repeated keys and events
- * again, stores which rejects were corrected, checks that the counts add up, completes the load,
- * and starts the next job in the lane. May run late, be interrupted or be repeated.
+ * Ends a load whose chunks are all done. Corrects the counts, merges repeated keys and events
+ * again, and stores which rejects were corrected. Then checks that the counts add up, completes the
+ * load, and starts the next job in the lane. May run late, be interrupted or be repeated.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);

@@ -280,8 +280,8 @@ async function findRefused(
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
   /**
-   * Returns the shortest prefix of `records` that the database refuses. It accepts a prefix of
-   * `fine` records.
+   * Returns the shortest prefix of `records` that the database refuses. A prefix of `fine` records
+   * is known to be accepted.
    */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;

@@ -35,7 +35,7 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
 }
 
 /**
- * Returns a store like `receivingStore`. It converts and rewrites files in the sandboxes of the
+ * Returns a store like `receivingStore` that converts and rewrites files in the sandboxes of the
  * environment.
  */
 export function convertingStore(

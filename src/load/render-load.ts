@@ -136,7 +136,7 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // A truncated record may end with a part of a character, which is removed.
+  // Removes the incomplete character at the end of a truncated record, if there is one.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

@@ -24,8 +24,7 @@ interface RefusedCauses {
 }
 
 /**
- * Yields samples for each cause. `readTried` returns some refused records with a cause, which is
- * specified by its number.
+ * Yields samples for each cause. `readTried(n)` returns some refused records with the n-th cause.
  */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,

@@ -57,7 +57,7 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** Reads dates that begin with a year, which must have four digits. */
+/** Reads dates that begin with a year of four digits. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {

@@ -29,8 +29,9 @@ export const eventColumns = [
 
 /**
  * Role of a column. `url` occurs only in files whose records state their kind. In other files, a
- * column `url` is a property. A column is `ignored` if `map` excludes it, if it was added to a file
- * of rejects (such as the reason), or if it contains the automatic times in an export of profiles.
+ * column `url` is a property. A column is `ignored` if `map` excludes it, or if it was added to a
+ * file of rejects (such as the reason). The automatic times in an export of profiles are also
+ * ignored.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 

@@ -39,7 +39,7 @@ export function propertyRole(name: string): number {
 }
 
 /**
- * Finds the members of JSON objects byte by byte, which takes a third of the time of parsing them.
+ * Finds the members of JSON objects byte by byte. This takes a third of the time of parsing them.
  * Handles only simple JSON: distinct names, no \u escapes, no white space except spaces, limited
  * depth, no exponents. All other records are left to the JSON parser.
  */
@@ -70,8 +70,9 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of the record in [start, end), which is UTF-8. The record must be followed by
-   * the end of a line or of the buffer. Returns false if the parser must read the record.
+   * Finds the cells of the record in [start, end). The bytes must be valid UTF-8, and must be
+   * followed by the end of a line or of the buffer. Returns false if the parser must read the
+   * record.
    */
   walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
     cells.reset();

@@ -79,8 +79,8 @@ export class JsonRecords {
   }
 
   /**
-   * Reads the record in bytes [start, end), which is UTF-8. Returns the reason for refusing the
-   * record, or `null` if it became a row.
+   * Reads the record in bytes [start, end), which must be valid UTF-8. Returns the reason for
+   * refusing the record, or `null` if it became a row.
    */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;

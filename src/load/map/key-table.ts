@@ -11,9 +11,9 @@ const initialRows = 16 * 1024;
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key. It is a hash table with open addressing and a secret seed. A
- * key is a range of bytes in the buffer, so nothing is copied and no object is created per row.
- * Rows with the same key form a chain. The first row of a chain is its head.
+ * Groups the rows of a buffer by key, in a hash table with open addressing and a secret seed. A key
+ * is a range of bytes in the buffer, so nothing is copied and no object is created per row. Rows
+ * with the same key form a chain. The first row of a chain is its head.
  */
 export class KeyTable {
   rows = 0;

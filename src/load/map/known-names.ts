@@ -64,7 +64,7 @@ export class KnownNames {
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is called once for every name, which is passed as a byte string. */
+  /** `roleOf` is called once for every name. The name is passed as a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }

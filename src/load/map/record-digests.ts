@@ -177,8 +177,8 @@ export class RecordDigests {
   }
 
   /**
-   * Returns whether the row of the record gets the digest of the record. It does not if the record
-   * was excluded or states its kind.
+   * Returns whether the row of the record gets the digest of the record. The row gets no digest if
+   * the record was excluded or states its kind.
    */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;

@@ -44,7 +44,7 @@ export interface RowContent {
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   at = 0;
-  /** Number of rows that the tally counts. It does not count additional rows. */
+  /** Number of rows that the tally counts. Additional rows are not counted. */
   counted = 0;
   removes = false;
   nested = false;

@@ -142,10 +142,9 @@ export class Rows {
   }
 
   /**
-   * Must be called once, after all rows have been added. If several rows have the same user, they
-   * will become one row, which has only one of their companies: the last one, or with
-   * `keepsExisting` the first one. Adds a row for each of the other companies, so that they are
-   * created too.
+   * Must be called once, after all rows have been added. Rows of the same user will become one row.
+   * That row has only one company: the last one or, with `keepsExisting`, the first one. Adds a row
+   * for each of the other companies, so that they are created too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;

@@ -60,7 +60,7 @@ export interface MergeScope {
    * may then remove a value or have nested values, and stored values must not take precedence.
    */
   readonly flat: boolean;
-  /** Which rows of the batch the tally counts. It does not count additional rows. */
+  /** Which rows of the batch the tally counts. Additional rows are not counted. */
   readonly counted: 'all' | 'some' | 'none';
   /**
    * True if the hashes of the keys must be stored, because other chunks may contain the same keys,

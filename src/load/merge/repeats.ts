@@ -8,8 +8,8 @@ import { unchangedEvents } from './event-repeats.ts';
 
 /**
  * SQL query that returns a row if the load may contain repeated keys that `upsert` has not noticed.
- * It notices a repeated key only if both chunks write the row. For example, one chunk creates a
- * company for a user, and another chunk finds the record of that company unchanged and does not
+ * `upsert` notices a repeated key only if both chunks write the row. For example, one chunk creates
+ * a company for a user, and another chunk finds the record of that company unchanged and does not
  * write it. If the load has a preset, this can also happen to users.
  */
 const unresolved = sql`
@@ -68,10 +68,10 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
  * because it changed nothing. Corrects the counts: each key counts once, as inserted if the load
  * created its row. The other records of the key count as superseded.
  *
- * A key must be replayed if its chunks did not take effect in file order: if an earlier chunk wrote
- * the key after a later one had found it unchanged, or if two chunks each wrote it first. After a
- * retry, all repeated keys must be replayed, because another load may have run before the retry.
- * Stores these keys. Must be called in the transaction that renews the claim.
+ * A key must be replayed if its chunks did not take effect in file order. In this case, an earlier
+ * chunk wrote the key after a later one had found it unchanged, or two chunks each wrote it first.
+ * After a retry, all repeated keys must be replayed, because another load may have run before the
+ * retry. Stores these keys. Must be called in the transaction that renews the claim.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);

@@ -230,8 +230,8 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
 }
 
 /**
- * Deletes the rows of plans. They expire together with the file of the load. The summaries remain,
- * because they do not identify any profile.
+ * Deletes the rows of plans. The rows expire together with the file of the load. The summaries
+ * remain, because they do not identify any profile.
  */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -150,8 +150,9 @@ function keysOf(text: string): string[] | null {
 }
 
 /**
- * Returns a function that converts the CSV record of a reject to JSON. It leaves out empty cells,
- * because they mean the same as missing cells. It returns `null` if the cells are unknown.
+ * Returns a function that converts the CSV record of a reject to JSON. The function leaves out
+ * empty cells, because they mean the same as missing cells. It returns `null` if the cells are
+ * unknown.
  */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
