@@ -21,7 +21,6 @@ declare module 'fastify' {
   }
 }
 
-/** Lifetime of the cached origins. */
 const cacheMs = 1_000;
 const preflightSeconds = 600;
 const maxHeadersLength = 1_000;

@@ -12,7 +12,6 @@ const MAX_ALLOWED_ORIGINS = 100;
 
 export interface ListedEnvironment extends Environment {
   readonly allowedOrigins: readonly string[];
-  /** Default layout of exports. */
   readonly exportLayout: ExportLayout;
 }
 

@@ -19,7 +19,6 @@ export interface ExportContext extends TaskContext {
    * the request instead.
    */
   readonly baseUrl: string;
-  /** Maximum duration of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
   readonly exportOptions: ExportOptions;

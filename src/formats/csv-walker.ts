@@ -23,7 +23,6 @@ const TAB = 9;
  * itself, so it has the same result in a chunk as in the whole file.
  */
 export class CsvWalker {
-  /** Results of the last walk. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
   /** True if a quoted cell is still open and may continue in the following bytes. */

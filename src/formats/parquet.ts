@@ -74,7 +74,6 @@ async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
   });
 }
 
-/** A column in a row group: its packed bytes, and the metadata that hyparquet needs. */
 interface ColumnChunks {
   readonly column: ParquetColumn;
   readonly group: RowGroup;

@@ -29,7 +29,6 @@ export interface WorkbookFile {
 }
 
 export interface OpenWorkbook {
-  /** Name of the sheet that is read, and names of all sheets. */
   readonly sheet: string;
   readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;

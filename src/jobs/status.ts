@@ -1,5 +1,3 @@
-/** Commands `sluice status` and `sluice config`. */
-
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type pg from 'pg';

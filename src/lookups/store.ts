@@ -1,4 +1,3 @@
-/** Reads and writes the tables of definitions. */
 import { type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {

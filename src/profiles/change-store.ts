@@ -37,7 +37,6 @@ const job = sql<ProfileChange['job']>`(
 export interface HistoryPage {
   /** JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
-  /** Position of the next page. `null` on the last page. */
   readonly next: number | null;
 }
 

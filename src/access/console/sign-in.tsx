@@ -11,7 +11,6 @@ import { linkRefusal, resumeSession, signIn } from './session.ts';
 
 /** Time that the page waits for a response before reporting that it is waiting. */
 const lateMs = 8_000;
-/** Pause between two requests while the service does not respond. */
 const retryMs = 5_000;
 
 /** Page shown until the session is known. */

@@ -49,7 +49,6 @@ export function listOf(text: string): readonly string[] {
     .filter((item) => item !== '');
 }
 
-/** Returns the request body, without empty fields. */
 export function bodyOf(wish: ExportWish): Body {
   const excluded = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
   const fields = {

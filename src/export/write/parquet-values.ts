@@ -12,7 +12,6 @@ export interface Values {
   readonly max: Uint8Array | bigint | number | undefined;
 }
 
-/** Collects the non-null values of a column in a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
   /** Returns the collected values. They are valid until `clear` is called. */

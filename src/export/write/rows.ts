@@ -167,7 +167,6 @@ export class Bytes {
     return this.memory.subarray(0, this.length);
   }
 
-  /** Reserves space for `bytes` more bytes after `length`. */
   reserve(bytes: number): void {
     const needed = this.length + bytes;
     if (needed <= this.memory.length) return;
@@ -203,7 +202,6 @@ export class Bytes {
   }
 }
 
-/** Copies bytes to `at`. Returns the position after the copy. */
 function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
@@ -214,7 +212,6 @@ function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array,
   return place;
 }
 
-/** Returns the FNV-1a hash. */
 export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);

@@ -167,7 +167,6 @@ export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, grou
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;
-  /** Maximum size of a group before it is encoded, in bytes. */
   readonly #groupBytes: number;
   readonly #owner: FileOwner | undefined;
   #rows = 0;

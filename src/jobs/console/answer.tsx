@@ -22,8 +22,6 @@ import type { JobProps } from '../../console/client/part.ts';
 import { JobLink, Notice } from '../../console/client/ui/page.tsx';
 import { ownJobTypes } from './job-types.ts';
 
-/* Outcome of a job, at the top of its page. */
-
 const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
   users: ['user', 'users'],
   companies: ['company', 'companies'],

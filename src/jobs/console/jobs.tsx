@@ -23,7 +23,6 @@ export const jobColumns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows the job's number of rejects, its number of records, and a bar of the outcomes. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (

@@ -161,7 +161,6 @@ function ActsOf({ id, onDone }: { readonly id: string } & Pick<NeedsProps, 'onDo
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
 const calendar = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-/** Periods to choose from, with the format of the times below the axis. */
 const periods: Readonly<Record<string, readonly [text: string, words: string, form: Intl.DateTimeFormat]>> = {
   '1h': ['1 h', 'hour', clock],
   '24h': ['24 h', '24 hours', clock],
@@ -213,7 +212,6 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
   );
 }
 
-/** Shows the number of jobs on each of the last days, with a link to the failed jobs. */
 function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode {
   const failed = sumOf(days.map((day) => day.failed));
   const since = days[0]?.day;
