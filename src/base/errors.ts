@@ -114,19 +114,22 @@ export function idempotencyConflict(): InputError {
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
 }
 
-/** PostgreSQL, the queue, storage or a disk is unavailable. The same call may succeed later. */
+/**
+ * Thrown if PostgreSQL, the queue, storage or a disk is unavailable. The same call may succeed
+ * later.
+ */
 export class TransientError extends Error {
   override readonly name = 'TransientError';
 }
 
 export class TookTooLong extends TransientError {}
 
-/** Another attempt has done the work, or the work is no longer wanted. */
+/** Thrown if another attempt has done the work, or if the work is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
 
-/** The process is stopping. Its work is released, and the attempt does not count. */
+/** Thrown if the process is stopping. Its work is released, and the attempt does not count. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
@@ -145,7 +148,10 @@ export class FinalFailure extends Error {
   }
 }
 
-/** A broken invariant, and therefore a bug in sluice. A task that throws it is not retried. */
+/**
+ * Thrown if an invariant is broken, which means a bug in sluice. A task that throws it is not
+ * retried.
+ */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }

@@ -59,7 +59,9 @@ export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
-/** An upload that is slower than this is ended. A 56k modem is about five times as fast. */
+/**
+ * Minimum speed of an upload. A slower upload is ended. A 56k modem is about five times as fast.
+ */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;

@@ -12,7 +12,7 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header can contain commas.
  * Returns the problem as a sentence if an argument is invalid.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {

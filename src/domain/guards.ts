@@ -118,8 +118,8 @@ interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;
   /**
-   * Columns that the file must have, and columns that it may have. `null` if any columns are
-   * allowed.
+   * Columns that the file must have, and all columns that it is allowed to have. `null` if any
+   * columns are allowed.
    */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }

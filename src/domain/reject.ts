@@ -180,7 +180,10 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Returns the shape of a word without separators. In a time, the letters T and Z remain. */
+/**
+ * Returns the shape of a word. A word contains no separators. In a time, the letters T and Z
+ * remain.
+ */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';

@@ -12,5 +12,5 @@ export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 
-/** Ways to sign in to the console. Capabilities may add others. */
+/** Ways to sign in to the console. Capabilities can add others. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

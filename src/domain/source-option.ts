@@ -21,7 +21,7 @@ export interface SourceOption {
   readonly read: (text: string) => string | number | boolean | undefined;
   /** Formats of files to which the option applies. Default: all formats. */
   readonly formats?: readonly SourceFormat[];
-  /** JSON types that the option may have in an operator's file. Default: `type`. */
+  /** JSON types that the option can have in an operator's file. Default: `type`. */
   readonly fileTypes?: readonly string[];
   /** Another option without which this option has no effect. `options_of` can provide it. */
   readonly needs?: string;

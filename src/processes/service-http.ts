@@ -96,8 +96,8 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 const alwaysServed = { alwaysServed: true } as const;
 
 /**
- * Does not check anything else. If the database is unavailable, restarting this process would not
- * help.
+ * Only reports that this process runs. If the database is unavailable, restarting the process would
+ * not help.
  */
 const showLiveness = route({
   at: 'GET /health/live',

@@ -44,7 +44,7 @@ const taskColumns = sql`
   t.attempt,
   t.failures`;
 
-/** Condition that the claim still owns its task. Every write of a claim requires it. */
+/** Condition that the claim still owns its task. All writes of a claim require this condition. */
 export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>): RawBuilder<boolean> {
   return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
 }

@@ -17,7 +17,10 @@ export interface UnnotifiedTask extends DueTask {
  * tasks are notified after these.
  */
 export const NOTIFIED_TASKS = 1_000;
-/** If no task of the kind and environment is running, only this number of tasks is notified. */
+/**
+ * If no task of a kind is running in an environment, only this number of its waiting tasks is
+ * notified.
+ */
 const repeatedTasks = 8;
 
 /**

@@ -17,7 +17,7 @@ export type NeedOf = FoundNeed & { readonly environmentId: number };
 
 export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
 
-/** A failure of some work. `sluice status` shows its fields. */
+/** A failure. Its fields are shown by `sluice status`. */
 export type Failure = object & { readonly endedAt: Date };
 
 /** The figures of a capability in `/metrics`, `sluice status` and the overview. */

@@ -31,8 +31,8 @@ import {
 import { chooseAccount } from './run-program.ts';
 
 /**
- * If a clean shutdown takes too long, an "immediate" shutdown follows. After this further time, the
- * server gets SIGKILL.
+ * If a clean shutdown takes too long, an "immediate" shutdown follows. If that takes longer than
+ * this, the server gets SIGKILL.
  */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
