@@ -14,8 +14,8 @@ const maxSegmentEventCount = 1_000_000;
 
 /**
  * A segment of users. `readSegment` reads it from a definition (docs/segments.md). An operator such
- * as "is not" is represented as a negated "is". `compileSegment` converts a segment to SQL, with
- * all values as parameters.
+ * as `not_in_last_days` is represented as a negated `in_last_days`. `compileSegment` converts a
+ * segment to SQL, with all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
