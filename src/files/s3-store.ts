@@ -113,8 +113,9 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * Calls `work` for several items at a time. Each item gets its own request, because DeleteObjects
- * is missing on some servers, and others require checksums that cause errors elsewhere.
+ * Calls `work` for several items at a time. Each item gets its own request, because no form of
+ * DeleteObjects works everywhere: some servers lack it, and some require checksums that others
+ * refuse.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];

@@ -315,7 +315,7 @@ const LETTER_U = 0x75;
 
 /** Maximum length for which a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** One byte of a cell can become this many bytes, as in `\\u001f`. */
+/** Escaping can turn one byte of a cell into this many bytes, as in `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
 /**

@@ -103,7 +103,10 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /** Returns the user of any record, even of a refused one. */
+  /**
+   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
+   * none.
+   */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();

@@ -117,7 +117,10 @@ export class JsonRecords {
     return this.#rows.writeWithout(dropped, record, () => this.#write(record));
   }
 
-  /** Returns the user of any record, even of a refused one. */
+  /**
+   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
+   * none.
+   */
   userOf(text: string): string | null {
     if (this.#reading.entity === 'companies') return null;
     const parsed = parseJsonText(text);

@@ -51,7 +51,10 @@ export class NdjsonRows {
     }
   }
 
-  /** Returns the user of any record, even of a refused one. */
+  /**
+   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
+   * none.
+   */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
