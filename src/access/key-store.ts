@@ -216,7 +216,7 @@ export interface NewSession {
    */
   readonly mark: Buffer | null;
   readonly client: string;
-  /** The session ends at this time, and at the latest after CONSOLE_SESSION_MS. */
+  /** The session ends at this time, but at the latest when CONSOLE_SESSION_MS has passed. */
   readonly expiresAt: Date | null;
 }
 

@@ -191,8 +191,7 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
 }
 
 /**
- * The flags of an export that apply to the request. The values of `optionFlags` are added at run
- * time.
+ * The flags that are part of the export request. The values of `optionFlags` are added at run time.
  */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 

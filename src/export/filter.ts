@@ -197,7 +197,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Names, and patterns in which `*` matches any number of characters. */
+/** Excluded values: names, and patterns in which `*` matches any number of characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];

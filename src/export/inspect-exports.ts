@@ -71,7 +71,10 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/** Returns the record for `/v1/background_jobs/{job_id}`. Its `links` lead to the files. */
+/**
+ * Returns the record for `/v1/background_jobs/{job_id}`. Its field `links` contains the URL of the
+ * export with its files.
+ */
 export function renderExportDetail(job: Export, history: JobHistory, baseUrl: string, now = new Date()) {
   return {
     ...renderExportRun(job, history),

@@ -5,7 +5,10 @@
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** Longer cells are of the kind `other` without being compared with any pattern. */
+/**
+ * Maximum length of a cell that is compared with the patterns. The kind of a longer cell is
+ * `other`.
+ */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [

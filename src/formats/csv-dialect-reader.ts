@@ -16,7 +16,7 @@ const doubts = /[\u0200-\u02ff]/;
 /** Matches an apostrophe between letters or digits. Bytes of 0x80 or more count as letters. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Characters that database exports without quotes write as an escape and a letter. */
+/** Characters that are written as an escape and a letter in database exports without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',

@@ -126,8 +126,8 @@ export const commonDelimiters = [',', ';', '\t', '|'] as const;
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // Delimiters with a blank. Without the blank, it would be the first character of the next cell,
-  // and a quote after it would not open the cell.
+  // These delimiters include the blank next to them. Otherwise, that blank would begin the next
+  // cell, and a quote after the blank would not open the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 

@@ -49,7 +49,10 @@ export interface CsvBeginning {
   readonly hints: CsvHints;
 }
 
-/** How to read a CSV, and the position of its header or, without one, of its first record. */
+/**
+ * Result of the detection: the dialect, and the position of the header. If there is no header, the
+ * position of the first record.
+ */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;

@@ -19,7 +19,7 @@ export interface FormatHints {
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** True if a text file may begin with the same bytes. The next byte then decides. */
+  /** True if text files may also begin with these bytes. The next byte then decides. */
   readonly binary?: true;
   /** The format, if sluice can read it. */
   readonly format?: 'parquet';

@@ -108,7 +108,7 @@ export const tokenBroken = 255;
 
 const digits = '0123456789';
 
-/** Next state, at index state * 256 + byte. */
+/** Table of the next states. The index is state * 256 + byte. */
 export const tokenTable: Uint8Array = buildTable();
 
 /** 1 for each byte that does not change the state inside a string. */

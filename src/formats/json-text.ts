@@ -153,8 +153,8 @@ export function idText(value: unknown): string | null {
 export const wholeNumber = /^-?\d+$/;
 
 /**
- * Returns the number, or the marked text if JavaScript would change the number. Only for records
- * that are `marked`.
+ * Returns the number, or its marked text if JavaScript would change the number. Use this only for
+ * records that are `marked`.
  */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;

@@ -89,7 +89,7 @@ class Scanner implements RecordScanner {
     const beforeCr = stop > start && buf[stop - 1] === CR && (hasEnd || !final);
     this.contentEnd = beforeCr ? stop - 1 : stop;
     this.lines = hasEnd ? 1 : 0;
-    // The last byte may be the CR of a CRLF.
+    // The last byte may be a CR whose LF is in the next bytes.
     this.keepFrom = end - 1;
     if (hasEnd) return stop + 1;
     return final ? end : -1;

@@ -36,7 +36,10 @@ function markedEncoding(head: Buffer): string | null {
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** At most 1 in 8 of the NULs may be in the other half of the pairs, as in Ā (U+0100). */
+/**
+ * In UTF-16, most NULs are in the same half of the pairs. The other half, as in Ā (U+0100), may
+ * contain one for every 8 of them.
+ */
 const STRAY_SHARE = 8;
 /**
  * If the bytes are also valid UTF-8, at least this share of the pairs must look like letters.

@@ -14,8 +14,8 @@ import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
 /**
- * The checks open their own connections. All requests share the checks, which run at most once in
- * `keepMs`. Each request waits at most `deadlineMs`.
+ * The checks use their own connections. They run at most once in `keepMs`, and all requests share
+ * the result. Each request waits at most `deadlineMs` for it.
  */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 

@@ -145,7 +145,7 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/** `withSystem` adds work that does not belong to any environment. */
+/** With `withSystem`, the result includes work that does not belong to any environment. */
 export async function readWork(
   db: Database,
   environmentId: number,

@@ -35,7 +35,7 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 
 declare module '../context.ts' {
   interface System {
-    /** Lists of all capabilities, in the order of the registry. */
+    /** The lists that capabilities define, in the order of the registry. */
     readonly definitionLists: () => Promise<readonly DefinitionList[]>;
   }
 }

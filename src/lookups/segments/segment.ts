@@ -108,7 +108,7 @@ const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.B
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
-/** Excludes the empty string, because every string contains it. */
+/** At least one character, because every string contains the empty string. */
 const part = text(1, maxSegmentStringChars);
 /**
  * Excludes dates that PostgreSQL cannot convert: the year 0000, and zone offsets of 16 hours or

@@ -78,8 +78,8 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
 }
 
 /**
- * Shows the number of profiles, exact or estimated. The number comes from the preview of exports,
- * which limits the time for counting.
+ * Shows the number of profiles, which may be an estimate. The number comes from the preview of
+ * exports, which limits the time for counting.
  */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
