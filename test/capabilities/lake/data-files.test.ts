@@ -114,7 +114,7 @@ test('a file of the lake returns every value, and its facts have its ids and tim
         releasedRows.map(textOf).join(''),
       );
     }),
-    { numRuns: 60 },
+    { numRuns: runs(120) },
   );
 });
 
@@ -129,7 +129,7 @@ test('a file with copied row groups has the same rows and facts', async () => {
       expect(copy.facts).toEqual(original.facts);
       expect(await textIn(copy)).toBe(await textIn(original));
     }),
-    { numRuns: 30 },
+    { numRuns: runs(60) },
   );
 });
 

@@ -4,11 +4,12 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { describedApi } from '../../support/oracles/api-document.ts';
+import { runs } from '../../support/runs.ts';
 import { form, serve, type TestServer } from '../../support/servers/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const requests = 4_000;
+const requests = runs(8_000);
 const atATime = 12;
 /** Milliseconds for sending requests. A slow machine sends fewer requests. */
 const budgetMs = 20_000;

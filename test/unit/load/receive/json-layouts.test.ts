@@ -173,7 +173,7 @@ it.each(Object.entries(streams))('records with %s give the same rows for any buf
       const text = bom + writeStream(stream, values, spaces);
       await expectRows(values, text, { filename: name }, endsOf(text, shares));
     }),
-    { numRuns: 30 },
+    { numRuns: runs(60) },
   );
 });
 it.each(Object.entries(documents))(
@@ -186,7 +186,7 @@ it.each(Object.entries(documents))(
         const source = records === undefined ? {} : { records };
         await expectRows(values, text, { source }, endsOf(text, shares));
       }),
-      { numRuns: 30 },
+      { numRuns: runs(60) },
     );
   },
 );
@@ -245,7 +245,7 @@ describe('a damaged record', () => {
             expect(isPartOf(records, allowedRecords), JSON.stringify([damaged, records])).toBe(true);
           },
         ),
-        { numRuns: 50 },
+        { numRuns: runs(100) },
       );
     },
   );
