@@ -354,7 +354,7 @@ describe.skipIf(onS3)('values', () => {
   test('an export with more properties than a result has columns loses none', async () => {
     const environmentId = await newEnvironment(t.system);
     const metadata = Object.fromEntries(
-      Array.from({ length: 10_000 }, (_, index) => [`key ${index}`, `v${index}`]),
+      Array.from({ length: 2_000 }, (_, index) => [`key ${index}`, `v${index}`]),
     );
     await load(
       environmentId,
@@ -447,7 +447,7 @@ async function list(environmentId: number, names: readonly string[]): Promise<vo
 
 describe('files', () => {
   let environmentId = 0;
-  const rows = 4000;
+  const rows = 800;
   beforeAll(async () => {
     environmentId = await newEnvironment(t.system);
     await sql`insert into users (environment_id, user_id, metadata)
@@ -459,7 +459,7 @@ describe('files', () => {
   test.each(['none', 'gzip'] as const)(
     'an export is split between rows (%s), with the header in each CSV',
     async (compression) => {
-      const options = { format: 'csv', compression, datasets: ['users'], splitBytes: 50_000 } as const;
+      const options = { format: 'csv', compression, datasets: ['users'], splitBytes: 10_000 } as const;
       const written = await exportAll(t.system, environmentId, options);
       const parts = written.files.slice(0, -1);
       expect(parts.length).toBeGreaterThan(compression === 'none' ? 5 : 1);
@@ -476,7 +476,7 @@ describe('files', () => {
         const [partHeader, ...some] = parse(files[filename] ?? '') as string[][];
         expect(partHeader).toEqual(header);
         expect(some).toHaveLength(count);
-        if (compression === 'none') expect(bytes).toBeLessThan(50_000 + 200);
+        if (compression === 'none') expect(bytes).toBeLessThan(10_000 + 200);
         together.push(...some);
       }
       expect(together).toEqual(all);
@@ -508,7 +508,7 @@ describe('files', () => {
   });
 
   // proves: other-readers
-  test.each([['parquet', 100_000, parquetRecords, readParquetUser]] as const)(
+  test.each([['parquet', 20_000, parquetRecords, readParquetUser]] as const)(
     'an export in %s has the same rows for an independent reader, in as many files as needed',
     async (format, splitBytes, readRows, readUser) => {
       const written = await exportAll(t.system, environmentId, { format, splitBytes });
@@ -553,12 +553,12 @@ describe('an export loaded into an empty environment', () => {
           '{"user_id":"b","metadata":{"first_seen_at":"mine","q":"\\"\\\\\\n\\u0001é😀","user_id":"own"}}',
           '{"user_id":"c"}',
           '{"company_id":"c1","metadata":{"seats":-0.5,"metadata":{"metadata":1}}}',
-          ...Array.from({ length: 4_000 }, (_, n) =>
+          ...Array.from({ length: 400 }, (_, n) =>
             JSON.stringify({ user_id: `u${n}`, metadata: { n, yes: true } }),
           ),
         ].join('\n'),
       );
-      const first = await exportAll(t.system, from, { format, splitBytes: 30_000 });
+      const first = await exportAll(t.system, from, { format, splitBytes: 5_000 });
       const into = await newEnvironment(t.system);
       const stored = await storedBytes(t.system, first);
       for (const { filename, dataset } of first.files) {
@@ -588,16 +588,16 @@ describe('an export loaded into an empty environment', () => {
           (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
         select ${from}::int, 'e' || i, case when i % 3 = 0 then 'page_view' else 'track' end, '=name ' || i % 5,
           'u' || i % 50, case when i % 2 = 0 then 'c' || i % 7 end, 'test',
-          '2026-01-20T00:00:00.000001Z'::timestamptz + i * interval '13 minutes',
+          '2026-01-20T00:00:00.000001Z'::timestamptz + i * interval '130 minutes',
           case when i % 4 = 0 then '{}' else jsonb_build_object('n', 12345678901234567890, 'o', array[i, null], 'url', '/x') end
-        from generate_series(1, 3000) i`.execute(t.system.db);
-      const first = await exportAll(t.system, from, { format, splitBytes: 40_000 });
+        from generate_series(1, 300) i`.execute(t.system.db);
+      const first = await exportAll(t.system, from, { format, splitBytes: 8_000 });
       const into = await newEnvironment(t.system);
       const stored = await storedBytes(t.system, first);
       for (const { filename, dataset } of first.files) {
         if (dataset !== 'manifest') await load(into, stored[filename] ?? '', { filename });
       }
-      const second = await exportAll(t.system, into, { format, splitBytes: 40_000 });
+      const second = await exportAll(t.system, into, { format, splitBytes: 8_000 });
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
       // Loads a stream into a new environment, twice. The second load must add nothing.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
@@ -621,7 +621,7 @@ describe('an interrupted export', () => {
     environmentId = await newEnvironment(t.system);
     await sql`insert into users (environment_id, user_id, metadata)
       select ${environmentId}::int, 'u' || i, jsonb_build_object('text', repeat(md5(i::text), 100))
-      from generate_series(1, 10000) i`.execute(t.system.db);
+      from generate_series(1, 4000) i`.execute(t.system.db);
   });
 
   async function expectNothingLeft(before: readonly string[]): Promise<void> {
@@ -643,7 +643,7 @@ describe('an interrupted export', () => {
       splitBytes: 20_000,
       signal: stop.signal,
       onProgress: (rows) => {
-        if (rows > 3000) stop.abort(reason);
+        if (rows > 1000) stop.abort(reason);
       },
     });
     await expect(exporting).rejects.toBe(reason);

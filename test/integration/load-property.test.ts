@@ -120,9 +120,7 @@ describe('chunks merged in any order, some at a time', () => {
 });
 
 const backends = [
-  { queue: 'postgres', workers: 1, concurrency: 4 },
   { queue: 'postgres', workers: 4, concurrency: 2 },
-  { queue: 'redis', workers: 1, concurrency: 1 },
   { queue: 'redis', workers: 3, concurrency: 4 },
 ] as const;
 

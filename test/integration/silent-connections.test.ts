@@ -21,7 +21,7 @@ import { waitFor } from '../support/wait-for.ts';
  * Maximum milliseconds from when a connection falls silent until its work is done over another one.
  */
 const mendedMs = 30_000;
-const rows = 10_000;
+const rows = 3_000;
 const cleanups: (() => Promise<unknown>)[] = [];
 afterAll(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();

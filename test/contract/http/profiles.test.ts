@@ -179,12 +179,12 @@ describe('one profile', () => {
   test('a profile of many megabytes is answered whole', async () => {
     const value = 'x'.repeat(60_000);
     const metadata = JSON.stringify(
-      Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`p${n}`, value])),
+      Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`p${n}`, value])),
     );
     const tenant = await newTenant();
     await store(tenant, 'users', [{ id: 'huge', metadata }, { id: 'more', metadata }, { id: 'small' }]);
     const { body } = await server.json<Profile>('/v1/users/huge', { key: tenant.key });
-    expect(Object.keys(body.metadata)).toHaveLength(60);
+    expect(Object.keys(body.metadata)).toHaveLength(20);
     // The profile that exceeds the maximum page size has its own page.
     const { data, metadata: page } = await list('/v1/users', tenant);
     expect([data.map(idOf), page.cursor.after === null]).toEqual([['huge'], false]);
@@ -197,7 +197,7 @@ describe('lists of profiles', () => {
     'the list of %s has each profile of the environment once, by id, with any limit',
     async (table) => {
       const tenant = await newTenant();
-      const ids = Array.from({ length: 57 }, (_, n) => `id ${String((n * 31) % 57).padStart(3, '0')} ü/%`);
+      const ids = Array.from({ length: 19 }, (_, n) => `id ${String((n * 11) % 19).padStart(3, '0')} ü/%`);
       await store(
         tenant,
         table,
@@ -205,7 +205,7 @@ describe('lists of profiles', () => {
       );
       await store(other, table, [{ id: 'id 001 of another' }]);
       const sorted = [...ids].sort();
-      for (const limit of [1, 7, 56, 57, 58, 500])
+      for (const limit of [1, 7, 18, 19, 20])
         expect(await walk(`/v1/${table}?limit=${limit}`, tenant)).toEqual(sorted);
     },
   );
