@@ -1,7 +1,7 @@
 /**
  * Generates src/postgres/schema.ts from the migrations: starts a PostgreSQL, applies the
  * migrations, and reads the system catalogs. With `--verify`, writes nothing, but fails if the file
- * differs.
+ * differs. With `--database=URL`, uses that database instead of a new one.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -55,7 +55,11 @@ const excludedTables = [
 ];
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));
-const server = await embeddedPostgres.start({ dataDir: folder, log: pino({ level: 'warn' }) });
+const [, url] = /^--database=(.*)$/m.exec(process.argv.join('\n')) ?? [];
+const server =
+  url === undefined
+    ? await embeddedPostgres.start({ dataDir: folder, log: pino({ level: 'warn' }) })
+    : { url, stop: async () => undefined };
 try {
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();

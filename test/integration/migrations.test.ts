@@ -49,7 +49,10 @@ describe('migrations', () => {
 test('the schema type matches the migrations', () => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['--import', 'tsx', join(packageRoot, 'tools/generate-schema.ts'), '--verify'],
+    [
+      ...['--import', 'tsx', join(packageRoot, 'tools/generate-schema.ts')],
+      ...['--verify', `--database=${database.url}`],
+    ],
     { cwd: packageRoot, encoding: 'utf8' },
   );
   expect(status, `${stdout}${stderr}`).toBe(0);

@@ -98,28 +98,32 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
   });
 });
 
-test('a body of 60 MB is received in less than 150 MB of memory', async () => {
-  const item = JSON.stringify({ user_id: 'u', metadata: { text: 'x'.repeat(1_000) } });
-  const count = 60_000;
-  let sent = 0;
-  const stream = new ReadableStream({
-    pull(controller) {
-      if (sent === 0) controller.enqueue(Buffer.from(`{"users":[${item}`));
-      else if (sent < count) controller.enqueue(Buffer.from(`,${item}`.repeat(100)));
-      else {
-        controller.enqueue(Buffer.from(']}'));
-        controller.close();
-      }
-      sent += sent === 0 ? 1 : 100;
-    },
-  });
-  const before = process.memoryUsage().rss;
-  const answer = await server.json<Job>('/v1/users/bulk_identify?dry_run=true', {
-    method: 'POST',
-    body: stream,
-    duplex: 'half',
-    headers: json,
-  });
-  expect([answer.status, answer.body.total_rows]).toEqual([202, count + 1]);
-  expect(process.memoryUsage().rss - before).toBeLessThan(150 * 2 ** 20);
-});
+// The queue is not involved.
+test.skipIf(process.env['SLUICE_TEST_QUEUE'] === 'redis')(
+  'a body of 60 MB is received in less than 150 MB of memory',
+  async () => {
+    const item = JSON.stringify({ user_id: 'u', metadata: { text: 'x'.repeat(1_000) } });
+    const count = 60_000;
+    let sent = 0;
+    const stream = new ReadableStream({
+      pull(controller) {
+        if (sent === 0) controller.enqueue(Buffer.from(`{"users":[${item}`));
+        else if (sent < count) controller.enqueue(Buffer.from(`,${item}`.repeat(100)));
+        else {
+          controller.enqueue(Buffer.from(']}'));
+          controller.close();
+        }
+        sent += sent === 0 ? 1 : 100;
+      },
+    });
+    const before = process.memoryUsage().rss;
+    const answer = await server.json<Job>('/v1/users/bulk_identify?dry_run=true', {
+      method: 'POST',
+      body: stream,
+      duplex: 'half',
+      headers: json,
+    });
+    expect([answer.status, answer.body.total_rows]).toEqual([202, count + 1]);
+    expect(process.memoryUsage().rss - before).toBeLessThan(150 * 2 ** 20);
+  },
+);

@@ -93,6 +93,9 @@ async function ended(jobId: string): Promise<Detail> {
   });
 }
 
+/** On S3, these tests prove only that files are stored, found and removed. */
+const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
+
 const fileOf = (detail: Detail, name: string): FileItem => {
   const file = detail.presigned_urls.find(({ filename }) => filename.startsWith(name));
   if (file === undefined) throw new Error(`${name} is not among ${JSON.stringify(detail)}`);
@@ -116,7 +119,7 @@ async function problems(body: unknown): Promise<[string, string][]> {
   return answer.body.errors.map(({ error_code, details }) => [error_code, details]);
 }
 
-describe('POST /api/v1/analytics/exports', () => {
+describe.skipIf(onS3)('POST /api/v1/analytics/exports', () => {
   test('a new export is answered 201 with the environment, the job and its address', async () => {
     const { status, body } = await create({});
     expect(status).toBe(201);
@@ -242,7 +245,7 @@ describe('POST /api/v1/analytics/exports', () => {
   });
 });
 
-describe('event_type', () => {
+describe.skipIf(onS3)('event_type', () => {
   const names = (detail: Detail) =>
     detail.presigned_urls.map(({ filename }) => filename.split('.')[0]).sort();
 
@@ -317,7 +320,7 @@ describe('a completed export', () => {
   });
 });
 
-describe('the list of exports', () => {
+describe.skipIf(onS3)('the list of exports', () => {
   test('the list of exports is paged, newest first, and filtered by status', async () => {
     const tenant = await t.addEnvironment('lister');
     const ids: string[] = [];
@@ -339,7 +342,7 @@ describe('the list of exports', () => {
   });
 });
 
-describe("another environment's export", () => {
+describe.skipIf(onS3)("another environment's export", () => {
   let other: Tenant;
   let jobId: string;
   beforeAll(async () => {

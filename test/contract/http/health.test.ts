@@ -1,9 +1,12 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { prepareDatabase } from '../../../src/queue/provide-database.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { freezePostgres } from '../../support/servers/frozen-postgres.ts';
 import { type ErrorBody, serversPerTest, type TestServer } from '../../support/servers/http.ts';
+import { scrape } from '../../support/servers/metrics.ts';
 import { type PrivatePostgres, startPrivatePostgres } from '../../support/servers/private-postgres.ts';
 import { redisAvailable } from '../../support/servers/redis.ts';
 import { openTestSystem } from '../../support/servers/system.ts';
@@ -20,6 +23,7 @@ const { start, listen, cleanups } = serversPerTest();
 let postgres: PrivatePostgres;
 beforeAll(async () => {
   postgres = await startPrivatePostgres();
+  await prepareDatabase(postgres.url, true, pino({ level: 'silent' }));
 });
 afterAll(() => postgres?.close());
 
@@ -51,6 +55,11 @@ const without = (...parts: string[]) => ({
   ...Object.fromEntries(parts.map((part) => [part, 'away'])),
 });
 
+const ledger = (samples: ReadonlyMap<string, number>) =>
+  [...samples.keys()].filter((name) =>
+    /^sluice_(queue|loads|oldest|load_rows|reconcile|exports|deletions|running|workers)/.test(name),
+  );
+
 const untilReady = (server: TestServer) =>
   waitFor('the service to be ready', async () => (await probe(server)).body.status === 'ready');
 
@@ -58,6 +67,7 @@ test('a service whose parts all work is live and ready, and answers without a ke
   const { server } = await start();
   const live = await server.json('/health/live', { key: null });
   expect([live.status, live.body]).toEqual([200, { status: 'live' }]);
+  await untilReady(server);
   const ready = await probe(server);
   expect([ready.status, ready.body, ready.retryAfter]).toEqual([
     200,
@@ -81,9 +91,10 @@ test('a service that drains is not ready, still serves, and closes each connecti
 });
 
 describe('a database', () => {
-  test('a lost database makes the service not ready until it is back, and is logged once', async () => {
+  test('a lost database makes the service not ready until it is back, is logged once, and leaves the metrics of other sources', async () => {
     const { server, ofDatabase } = await startOnPrivatePostgres();
     await untilReady(server);
+    expect(ledger((await scrape(server)).samples)).not.toEqual([]);
     await postgres.stopImmediately();
     for (let again = 0; again < 3; again++) {
       const { status, body, retryAfter, ms } = await probe(server);
@@ -97,13 +108,23 @@ describe('a database', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(JSON.stringify(refused.body)).not.toMatch(/connect|postgres|sql|127\.0/i);
     expect(ofDatabase()).toMatchObject([{ msg: 'the database is away', err: expect.anything() }]);
+    const away = await waitFor('the metrics to miss the database', async () => {
+      const { samples } = await scrape(server);
+      return samples.get('sluice_database_up') === 0 && samples;
+    });
+    expect(ledger(away)).toEqual([]);
+    expect([...away.keys()].some((name) => name.startsWith('sluice_http_requests_total'))).toBe(true);
     await postgres.start();
     await untilReady(server);
+    await waitFor('the ledger to be back', async () => {
+      const { samples } = await scrape(server);
+      return samples.get('sluice_database_up') === 1 && ledger(samples).length > 0;
+    });
     expect(ofDatabase()).toMatchObject([{}, { msg: 'the database is back', away_ms: expect.any(Number) }]);
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'a database that hangs makes the service not ready, and the answer is in time',
+    'a database that hangs makes the service not ready, and the answer and the metrics are in time',
     async () => {
       const { server } = await startOnPrivatePostgres();
       await untilReady(server);
@@ -115,6 +136,10 @@ describe('a database', () => {
           expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
           expect(ms).toBeLessThan(answersWithinMs);
         }
+        const startedAt = performance.now();
+        const { samples } = await scrape(server);
+        expect(performance.now() - startedAt).toBeLessThan(answersWithinMs);
+        expect(samples.get('sluice_database_up')).toBe(0);
       }
       thaw();
       await untilReady(server);

@@ -1,21 +1,19 @@
 import { rename } from 'node:fs/promises';
-import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { prepareDatabase } from '../../../src/queue/provide-database.ts';
+import { describe, expect, test } from 'vitest';
 import { acceptDeletion } from '../../support/servers/deletions.ts';
 import { acceptExport } from '../../support/servers/exports.ts';
-import { freezePostgres } from '../../support/servers/frozen-postgres.ts';
-import { type ErrorBody, serversPerTest, type TestServer } from '../../support/servers/http.ts';
+import { type ErrorBody, openServer, serversPerTest, type TestServer } from '../../support/servers/http.ts';
 import { scrape } from '../../support/servers/metrics.ts';
-import { type PrivatePostgres, startPrivatePostgres } from '../../support/servers/private-postgres.ts';
-import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
+import type { TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
+/** A system for tests whose metrics differ. The first of them counts its requests. */
+const { t: shared, server: sharedServer } = await openServer();
 
 /** Starts another server on the same data. The new server has not read the ledger yet. */
-async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
-  const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
+async function another(system: TestSystem): Promise<TestServer> {
+  const other = system.openAnother();
   cleanups.push(() => other.close());
   return listen({ ...system, system: other });
 }
@@ -31,7 +29,7 @@ const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
 
 describe('requests', () => {
   test('requests are counted by method, pattern of the route and status, and timed by route', async () => {
-    const { server } = await start();
+    const server = sharedServer;
     await server.fetch('/v1/background_jobs');
     await server.fetch('/v1/background_jobs');
     await server.fetch('/v1/background_jobs', { key: null });
@@ -59,7 +57,7 @@ describe('requests', () => {
 });
 
 test('single records are counted by kind and outcome, and records of a batch one by one', async () => {
-  const { system, server } = await start();
+  const [system, server] = [shared, sharedServer];
   const post = async (path: string, record: unknown) => {
     const headers = { 'content-type': 'application/json' };
     return (await server.fetch(path, { method: 'POST', headers, body: JSON.stringify(record) })).status;
@@ -71,6 +69,7 @@ test('single records are counted by kind and outcome, and records of a batch one
   expect(await post('/v1/batch', 'nonsense')).toBe(400);
   await system.system.pool.query('alter table companies rename to gone');
   expect(await post('/v1/companies/identify', { company_id: 'c' })).toBe(500);
+  await system.system.pool.query('alter table gone rename to companies');
   const { samples } = await scrape(server);
   const records = [...samples].filter(
     ([name, count]) => name.startsWith('sluice_ingested_records_total') && count > 0,
@@ -127,9 +126,8 @@ describe('the ledger', () => {
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
   });
 
-  test('metrics of the ledger show running and waiting exports and deletions', async () => {
-    const { system } = await start();
-    const { system: base, environment } = system;
+  test('metrics of the ledger show running and waiting exports and deletions, and the workers that were seen lately', async () => {
+    const { system: base, environment } = shared;
     const running = await acceptExport(base, environment.environmentId);
     await acceptExport(base, environment.environmentId);
     await acceptDeletion(base, environment.environmentId, 'users', ['a']);
@@ -142,7 +140,10 @@ describe('the ledger', () => {
     await base.pool.query(
       `update deletions set accepted_at = now() - interval '1 h' where status = 'queued'`,
     );
-    const { samples } = await scrape(await another(system));
+    await base.pool.query(`insert into workers (worker_id, host, pid, seen_at)
+      values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`);
+    const { samples } = await scrape(await another(shared));
+    expect(samples.get('sluice_workers')).toBe(1);
     const jobs = Object.fromEntries(
       [...samples].filter(([name]) => /^sluice_.*(export|deletion)/.test(name)),
     );
@@ -156,13 +157,6 @@ describe('the ledger', () => {
       'sluice_deletions{status="processing"}': 1,
       sluice_oldest_queued_deletion_seconds: expect.closeTo(3_600, -2),
     });
-  });
-
-  test('metrics count the workers that were seen lately', async () => {
-    const { system } = await start();
-    await system.system.pool.query(`insert into workers (worker_id, host, pid, seen_at)
-      values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`);
-    expect((await scrape(await another(system))).samples.get('sluice_workers')).toBe(1);
   });
 
   // proves: counts-balance
@@ -182,7 +176,7 @@ describe('the ledger', () => {
 });
 
 test('metrics show the parts of a server as /health/ready does, and its connections as the pool does', async () => {
-  const { server, system } = await start();
+  const [system, server] = [shared, sharedServer];
   const { samples } = await scrape(server);
   for (const part of ['database', 'queue', 'storage'])
     expect(samples.get(`sluice_part_up{part="${part}"}`)).toBe(1);
@@ -193,54 +187,6 @@ test('metrics show the parts of a server as /health/ready does, and its connecti
   expect((await scrape(server)).samples.get(busy)).toBe(1);
   connection.release();
   expect((await scrape(server)).samples.get(busy)).toBe(0);
-});
-
-describe('a database that is away', () => {
-  let postgres: PrivatePostgres;
-  beforeAll(async () => {
-    postgres = await startPrivatePostgres();
-    await prepareDatabase(postgres.url, true, pino({ level: 'silent' }));
-  });
-  afterAll(() => postgres?.close());
-
-  async function startOnPrivatePostgres(): Promise<TestServer> {
-    const system = await openTestSystem();
-    cleanups.push(() => system.close());
-    return another(system, postgres.url);
-  }
-
-  const ledger = (samples: ReadonlyMap<string, number>) =>
-    [...samples.keys()].filter((name) =>
-      /^sluice_(queue|loads|oldest|load_rows|reconcile|exports|deletions|running|workers)/.test(name),
-    );
-
-  test('metrics from other sources are shown while the database is away', async () => {
-    const server = await startOnPrivatePostgres();
-    expect(ledger((await scrape(server)).samples)).not.toEqual([]);
-    await postgres.stopImmediately();
-    const away = await waitFor('the database to be missed', async () => {
-      const { samples } = await scrape(server);
-      return samples.get('sluice_database_up') === 0 && samples;
-    });
-    expect(ledger(away)).toEqual([]);
-    expect([...away.keys()].some((name) => name.startsWith('sluice_http_requests_total'))).toBe(true);
-    await postgres.start();
-    await waitFor('the ledger to be back', async () => {
-      const { samples } = await scrape(server);
-      return samples.get('sluice_database_up') === 1 && ledger(samples).length > 0;
-    });
-  });
-
-  test.skipIf(process.platform !== 'linux')('a scrape does not hang with the database', async () => {
-    const server = await startOnPrivatePostgres();
-    cleanups.push(await freezePostgres(postgres.url));
-    for (let again = 0; again < 2; again++) {
-      const startedAt = performance.now();
-      const { samples } = await scrape(server);
-      expect(performance.now() - startedAt).toBeLessThan(2_500);
-      expect(samples.get('sluice_database_up')).toBe(0);
-    }
-  });
 });
 
 describe('METRICS_TOKEN', () => {

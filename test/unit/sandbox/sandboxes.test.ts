@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/base/sandbox/sandboxes.ts';
 import { bundleOptions } from '../../../tools/bundle-options.ts';
@@ -19,13 +19,19 @@ afterEach(() => {
   for (const sandboxes of openSandboxes.splice(0)) sandboxes.close();
 });
 
-function open(options: Partial<SandboxesOptions> = {}) {
+/** Opens sandboxes for a single test. */
+function open(options: Partial<SandboxesOptions>) {
+  const opened = createSandboxes(options);
+  openSandboxes.push(opened.sandboxes);
+  return opened;
+}
+
+function createSandboxes(options: Partial<SandboxesOptions> = {}) {
   const sandboxes = new Sandboxes(file, pino({ level: 'silent' }), {
-    heapMib: 64,
+    heapMib: 32,
     itemMs: 60_000,
     ...options,
   });
-  openSandboxes.push(sandboxes);
   const start = (task: keyof typeof tasks, input = 0, work: Partial<Work<number, string, Buffer>> = {}) =>
     sandboxes.run(task, {
       input,
@@ -43,6 +49,10 @@ function open(options: Partial<SandboxesOptions> = {}) {
   return { sandboxes, start, run };
 }
 
+/** Sandboxes with the default options, which tests share because processes take long to start. */
+const shared = createSandboxes();
+afterAll(() => shared.sandboxes.close());
+
 const tooMuch = (limit: string) => ({
   problems: [{ code: 'payload_too_large', message: expect.stringContaining(`more ${limit}`) }],
 });
@@ -59,13 +69,13 @@ const pidOf = ([item]: readonly unknown[]): number => (item as { pid: number }).
 
 describe('a task in a sandbox', () => {
   test('a task yields all its items, and gets the answers to its questions', async () => {
-    const { run } = open();
+    const { run } = shared;
     expect(await run('count', 1_000)).toEqual(Array.from({ length: 1_000 }, (_, at) => at + 1));
     expect((await run('ask', 3)).map(String)).toEqual(['a0b0', 'a1b1', 'a2b2']);
   });
 
   test('a task has no variables of the service, and the next task reuses its process', async () => {
-    const { run } = open();
+    const { run } = shared;
     const result = await run('environment');
     expect(result).toMatchObject([{ variables: [] }]);
     expect(await run('environment')).toEqual(result);
@@ -78,7 +88,7 @@ describe('a task in a sandbox', () => {
     ['loop', 'time'],
     ['idle', 'time'],
   ] as const)('the task %s fails alone for too much %s', async (task, limit) => {
-    const { run } = open(limit === 'time' ? { itemMs: 1_000 } : {});
+    const { run } = limit === 'time' ? open({ itemMs: 1_000 }) : shared;
     await expect(run(task)).rejects.toMatchObject(tooMuch(limit));
     expect(await run('count', 1)).toEqual([1]);
   });
@@ -95,7 +105,7 @@ describe('a task in a sandbox', () => {
 
   // proves: sandbox
   test('a task refuses with its own problems, and any other error is a fault', async () => {
-    const { run } = open();
+    const { run } = shared;
     const problems = [{ code: 'unsupported_format', message: 'No such thing', details: 'line 7' }];
     await expect(run('refuse')).rejects.toMatchObject({ name: 'InputError', problems });
     await expect(run('fail')).rejects.toMatchObject({
@@ -109,7 +119,7 @@ describe('a task in a sandbox', () => {
   });
 
   test('a task whose process is stopped from outside fails with a transient error', async () => {
-    const { run } = open();
+    const { run } = shared;
     await expect(run('stop')).rejects.toMatchObject({
       name: 'TransientError',
       message: expect.stringContaining('SIGTERM'),
