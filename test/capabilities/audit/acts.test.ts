@@ -3,15 +3,25 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { openJobs } from '../../../jobs/kinds.ts';
 import { createSignInLink } from '../../../src/access/console-session.ts';
+import { findEnvironment } from '../../../src/access/environment-store.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
+import { startPoller } from '../../../src/base/timers.ts';
 import type { Inbox } from '../../../src/capabilities/inbox/api.ts';
 import type { ScheduleDefinition } from '../../../src/capabilities/schedules/schema.ts';
 import { linkFilesForMail } from '../../../src/export/file-links.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
-import { newEnvironment, runManually, startManually } from '../../support/files/load-file.ts';
+import {
+  type FileOptions,
+  loadFile,
+  newEnvironment,
+  runManually,
+  startManually,
+} from '../../support/files/load-file.ts';
 import { type FetchOptions, openServer, signIn } from '../../support/servers/http.ts';
 import { runCommand } from '../../support/servers/run-command.ts';
+import { runDueTasks } from '../../support/servers/tasks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { drop } from '../inbox/support/inbox.ts';
 import { finish, readSchedule, requestRun, scheduleContext } from '../schedules/support/schedules.ts';
@@ -31,6 +41,8 @@ const settings = {
 const { t, server } = await openServer({ settings });
 const admin = await signIn(server, adminKey);
 const { environmentId } = t.environment;
+const jobs = openJobs(t.system);
+afterAll(() => jobs.close());
 
 type Act = () => Promise<unknown>;
 
@@ -58,7 +70,22 @@ const retried = (send: (options: FetchOptions) => Promise<unknown>): Promise<voi
 const jobPath = (jobId = '') => `/v1/background_jobs/${jobId}`;
 const exportsPath = '/api/v1/analytics/exports';
 
-/** Runs a worker while `act` runs. Loads of other tests have no worker. */
+/**
+ * Runs due tasks while `act` runs, without the connections of a worker. Loads of other tests stay
+ * queued.
+ */
+async function withTasks<T>(act: () => Promise<T>): Promise<T> {
+  const tasks = startPoller(20, async () => {
+    await runDueTasks(t.system, jobs.kinds);
+  });
+  try {
+    return await act();
+  } finally {
+    await tasks.stop();
+  }
+}
+
+/** Runs a worker, which also watches the inbox, while `act` runs. */
 async function withWorker<T>(act: () => Promise<T>): Promise<T> {
   const worker = t.startWorker();
   try {
@@ -75,24 +102,21 @@ async function fileOf(content: unknown, extension = 'json'): Promise<string> {
   return path;
 }
 
-async function send(query = '', csv = `user_id,plan\nu${++files},free\n`): Promise<string> {
+async function send(): Promise<string> {
   const headers = { 'content-type': 'text/csv' };
-  const { body } = await server.json<Record<string, string>>(`/v1/imports${query}`, {
+  const { body } = await server.json<Record<string, string>>('/v1/imports', {
     method: 'POST',
     headers,
-    body: csv,
+    body: `user_id,plan\nu${++files},free\n`,
   });
   return body['job_id'] ?? '';
 }
 
-const loaded = (query?: string, csv?: string): Promise<string> =>
-  withWorker(async () => {
-    const jobId = await send(query, csv);
-    await server.ended(jobId);
-    return jobId;
-  });
+const loaded = async (options: FileOptions = {}, csv = `user_id,plan\nu${++files},free\n`) =>
+  (await loadFile(t.system, environmentId, csv, options)).jobId;
+const planned = () => loaded({ dryRun: true, plan: true });
 
-const named = async (query = ''): Promise<string> => jobPath(await send(query));
+const named = async (): Promise<string> => jobPath(await send());
 
 async function heldLoad(): Promise<{ readonly env: string; readonly key: string; readonly jobId: string }> {
   const { environment, key } = await t.addEnvironment(`held-${++files}`);
@@ -109,11 +133,17 @@ interface ExportDetail {
   readonly presigned_urls: readonly { readonly url: string }[];
 }
 
-async function exportedJob(): Promise<string> {
+let exported: Promise<string> | undefined;
+function exportedJob(): Promise<string> {
+  exported ??= exportUsers();
+  return exported;
+}
+
+async function exportUsers(): Promise<string> {
   const { body } = await post(exportsPath, { event_type: 'users' });
   const jobId = body['job_id'] ?? '';
   const detail = () => server.json<ExportDetail>(`${exportsPath}/jobs/${jobId}`);
-  await withWorker(() => waitFor('the export', async () => (await detail()).body.end_time !== null));
+  await withTasks(() => waitFor('the export', async () => (await detail()).body.end_time !== null));
   return jobId;
 }
 
@@ -181,7 +211,13 @@ async function configurationOf(environment: string, members: object): Promise<st
   return path;
 }
 
-/** Returns the name of an environment created from a file. */
+let configured: Promise<string> | undefined;
+/** Returns the name of an environment created from a file. Acts change it one after another. */
+function configuration(): Promise<string> {
+  configured ??= newConfiguration();
+  return configured;
+}
+
 async function newConfiguration(): Promise<string> {
   const name = `applied-${++files}`;
   await sluice('apply', await configurationOf(name, declared), '--create');
@@ -191,7 +227,7 @@ async function newConfiguration(): Promise<string> {
 /** Processes the runs of a schedule with the workers that they need. */
 async function endRuns(definition: ScheduleDefinition): Promise<void> {
   const context = scheduleContext(t, { localRoots: [folder], exportRoots: [folder] });
-  const { status } = await withWorker(() => finish(context, definition));
+  const { status } = await withTasks(() => finish(context, definition));
   expect(status).toBe('completed');
 }
 
@@ -330,22 +366,20 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     ['command_line load.accepted'],
     async () => {
       const file = await fileOf(`user_id\nu${++files}\n`, 'csv');
-      return () => withWorker(() => sluice('import', file));
+      return () => withTasks(() => sluice('import', file));
     },
   ],
   [
     'a folder of an export that a command imports into an empty environment',
     ['command_line load.accepted', 'command_line definitions.applied'],
     async () => {
-      const from = await newConfiguration();
-      const users = await fileOf('user_id\nu1\n', 'csv');
+      const from = await configuration();
+      const environmentOf = await findEnvironment(t.system.db, from);
+      await loadFile(t.system, environmentOf?.environmentId ?? 0, 'user_id\nu1\n');
       const path = join(folder, `out-${++files}`);
-      await withWorker(async () => {
-        await sluice('import', users, '--env', from);
-        await sluice('export', '--env', from, '--out', path, '--everything');
-      });
+      await withTasks(() => sluice('export', '--env', from, '--out', path, '--everything'));
       const { environment } = await t.addEnvironment(`imported-${files}`);
-      return () => withWorker(() => sluice('import', path, '--env', environment.name));
+      return () => withTasks(() => sluice('import', path, '--env', environment.name));
     },
   ],
   [
@@ -386,7 +420,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'a plan that is applied twice with the same idempotency key',
     ['api_key load.applied'],
     async () => {
-      const path = jobPath(await loaded('?plan=true'));
+      const path = jobPath(await planned());
       return () => retried((options) => post(`${path}/apply`, {}, options));
     },
   ],
@@ -394,7 +428,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'a plan that a command applies',
     ['command_line load.applied'],
     async () => {
-      const jobId = await loaded('?plan=true');
+      const jobId = await planned();
       return () => sluice('jobs', 'apply', jobId);
     },
   ],
@@ -467,7 +501,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'an export of a command, of which each file is saved',
     ['command_line export.requested', 'command_line file.downloaded', 'command_line file.downloaded'],
     async () => () =>
-      withWorker(() => sluice('export', '--out', join(folder, `out-${++files}`), '--event-type', 'users')),
+      withTasks(() => sluice('export', '--out', join(folder, `out-${++files}`), '--event-type', 'users')),
   ],
   [
     'a file that is downloaded by the link of a key',
@@ -493,7 +527,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'rejects that are downloaded twice',
     ['api_key rejects.downloaded', 'api_key rejects.downloaded'],
     async () => {
-      const path = jobPath(await loaded('', 'user_id,plan\n,free\nu1,pro\n'));
+      const path = jobPath(await loaded({}, 'user_id,plan\n,free\nu1,pro\n'));
       return () => twice(async () => (await server.fetch(`${path}/rejects?format=csv`)).text());
     },
   ],
@@ -501,7 +535,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'rejects that a command prints',
     ['command_line rejects.downloaded'],
     async () => {
-      const jobId = await loaded('', 'user_id,plan\n,free\nu1,pro\n');
+      const jobId = await loaded({}, 'user_id,plan\n,free\nu1,pro\n');
       return () => sluice('jobs', 'rejects', jobId);
     },
   ],
@@ -509,7 +543,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'the rows of a plan',
     ['api_key plan.downloaded'],
     async () => {
-      const path = jobPath(await loaded('?plan=true'));
+      const path = jobPath(await planned());
       return async () => (await server.fetch(`${path}/plan?format=csv`)).text();
     },
   ],
@@ -522,7 +556,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
   [
     'a deletion by a command',
     ['command_line deletion.accepted'],
-    async () => () => withWorker(() => sluice('delete', 'users', 'u1', '--yes')),
+    async () => () => withTasks(() => sluice('delete', 'users', 'u1', '--yes')),
   ],
   [
     'the outcomes of a deletion',
@@ -727,7 +761,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
       'schedule.changed',
     ].map(byCommand),
     async () => {
-      const path = await configurationOf(await newConfiguration(), changed);
+      const path = await configurationOf(await configuration(), changed);
       return () => twice(() => sluice('apply', path));
     },
   ],
@@ -735,7 +769,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
     'an environment that `sluice apply --prune` empties',
     ['definitions.applied', 'rules.applied', 'subscription.removed', 'schedule.deleted'].map(byCommand),
     async () => {
-      const path = await configurationOf(await newConfiguration(), empty);
+      const path = await configurationOf(await configuration(), empty);
       return () => twice(() => sluice('apply', path, '--prune', '--yes'));
     },
   ],
