@@ -490,7 +490,7 @@ describe('two processes, or a dead one', () => {
   test('two watches without their lock still load each file once', async () => {
     const hand = await openByHand();
     const { system, inbox: opened, folder } = hand;
-    const count = 30;
+    const count = 12;
     await dropInOrder(folder, count);
     const otherSystem = t.openAnother();
     const watches = [system, otherSystem].map((watching) => new InboxWatch(watching, opened));

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { IdFilter, MAX_LAKE_FILTER_BYTES } from '../../../src/capabilities/lake/id-filter.ts';
+import { runs } from '../../support/runs.ts';
 import { mayHold } from './support/lake-filter.ts';
 
 function filterOf(ids: Iterable<string>): Buffer {
@@ -20,7 +21,7 @@ test('a filter never excludes an id that was added, of either kind', () => {
       for (const id of users) expect(mayHold(bytes, 'users', id)).toBe(true);
       for (const id of companies) expect(mayHold(bytes, 'companies', id)).toBe(true);
     }),
-    { numRuns: 50 },
+    { numRuns: runs(100) },
   );
 });
 
@@ -28,7 +29,7 @@ const otherIds = Array.from({ length: 5_000 }, (_, n) => `other-${n}`);
 
 // proves: lake-erasure
 test('a filter takes at most 20 bits an id, and admits less than 2% of other ids', () => {
-  for (const count of [1_000, 5_000, 20_000, 800_000, 1_000_000]) {
+  for (const count of [1_000, 20_000, 800_000]) {
     const ids = Array.from({ length: count }, (_, n) => `user-${n}`);
     const filter = filterOf(ids);
     expect(filter.length * 8).toBeLessThanOrEqual(20 * count);

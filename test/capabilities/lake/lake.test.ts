@@ -83,7 +83,7 @@ describe('the lake in other engines', () => {
   // proves: lake
   test('another engine reads the events of an export, even after moves and deletions', async () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
-    await insertEvents(t, [...makeEvents(environmentId, 1_500), ...makeEvents(neighbour, 200)]);
+    await insertEvents(t, [...makeEvents(environmentId, 400), ...makeEvents(neighbour, 50)]);
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
     const allEvents = await everywhere();
     await prune(t.system);
@@ -97,7 +97,7 @@ describe('the lake in other engines', () => {
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     const remaining = allEvents.filter(({ user_id }) => user_id !== 'u1' && user_id !== 'u2');
     expect(await readLake(t.system, 'default')).toEqual(remaining);
-    expect(await readLake(t.system, 'neighbour')).toHaveLength(200);
+    expect(await readLake(t.system, 'neighbour')).toHaveLength(50);
     await expectNamedFiles(t);
   });
 
@@ -203,7 +203,7 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 // proves: archives
 test('archived events are in the lake and not in exports, which state the limit', async () => {
   const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
-  await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
+  await insertEvents(t, [...makeEvents(environmentId, 500, 14), ...makeEvents(neighbour, 50, 14)]);
   // Events with one of the names are kept longer, so the month is not dropped as a whole. Its other
   // events are removed in pieces.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
@@ -231,7 +231,7 @@ test('archived events are in the lake and not in exports, which state the limit'
     expect(await keptFrom('')).toBeNull();
 
     const result = await prune(t.system);
-    expect(result.events).toBeGreaterThan(800);
+    expect(result.events).toBeGreaterThan(200);
     expect(result.archived).toBe(result.events);
     expect((await heldEvents(t)).events).toHaveLength(eventsHeld.events.length - result.events);
     expect(await everywhere()).toEqual(eventsBefore);
@@ -261,7 +261,7 @@ test('archived events are in the lake and not in exports, which state the limit'
 
   await apply(t, t, { event_retention: [] });
   const second = await prune(t.system);
-  expect(second.events).toBeGreaterThan(100);
+  expect(second.events).toBeGreaterThan(25);
   expect(await everywhere()).toEqual(eventsBefore);
   expect(
     (await archives()).every(({ state, environment }) => state === 'stored' && environment === environmentId),
@@ -274,9 +274,9 @@ test('archived events are in the lake and not in exports, which state the limit'
 describe('the deletion of archived events', () => {
   // proves: archives
   test('a deletion counts and removes archived events of its users, and no others', async () => {
-    const events = makePageViews(2_000);
+    const events = makePageViews(500);
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
-    await insertEvents(t, [...events, ...makeEvents(neighbour, 200)]);
+    await insertEvents(t, [...events, ...makeEvents(neighbour, 50)]);
     await prune(t.system);
     const doomed = ['u3', 'u17', 'u39'];
     const eventsOfUser = (id: string): number => events.filter(({ user }) => user === id).length;
@@ -346,7 +346,7 @@ describe('the deletion of archived events', () => {
   });
 
   test('archived events of deleted companies lose their company', async () => {
-    const events = makePageViews(1_000);
+    const events = makePageViews(400);
     const eventsOfCompany = (id: string): number => events.filter(({ company }) => company === id).length;
     await insertEvents(t, events);
     await prune(t.system);

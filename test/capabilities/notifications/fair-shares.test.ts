@@ -10,7 +10,7 @@ import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
-const queuedCount = 1_000;
+const queuedCount = 200;
 /**
  * Maximum number of the first environment's tasks that may run before the other environment's task.
  * Some of them may already be running. After those, the environments take turns.
@@ -19,7 +19,7 @@ const precedingTasks = 6;
 
 // proves: fair-shares
 test.each(queues)(
-  'with the queue on %s a notification does not wait for 1,000 of another environment',
+  'with the queue on %s a notification does not wait for 200 of another environment',
   async (queue) => {
     const t = await openTestSystem({ queue, settings: { NOTIFY_ALLOW_PRIVATE: 'true' } });
     const { system } = t;

@@ -112,8 +112,6 @@ const definitions = [
 
 const shapes = [
   { format: 'ndjson', compression: 'none' },
-  { format: 'csv', compression: 'none' },
-  { format: 'parquet' },
   { format: 'ndjson', compression: 'none', layout: 'stream' },
 ];
 
