@@ -6,12 +6,12 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Loads a file by hand as an expert would, in the same database: COPY into an unlogged table, then
- * one INSERT … SELECT … ON CONFLICT into a table like ours. Does not validate, collect rejects or
- * keep a ledger.
+ * Baseline for loads: the SQL that an expert would write by hand. COPY loads the file into an
+ * unlogged table, then one INSERT … SELECT … ON CONFLICT merges the rows into a table like
+ * `sluice.users` in the same database. It does not validate, collect rejects or keep a ledger.
  */
 export interface Baseline {
-  /** Returns the seconds of the load. */
+  /** Loads the file. Returns the elapsed seconds. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
   /** Table into which the rows are merged. */
@@ -88,13 +88,14 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies a file of rows in sluice's stored form to `sluice.users`. Each of two connections copies
- * half of them. This is the physical limit: nothing is parsed, checked or counted.
+ * Copies a file of rows in sluice's stored form to `sluice.users`. Two connections copy one half of
+ * the file each. A load cannot be faster than this copy, because the copy parses, checks and counts
+ * nothing.
  */
 export interface ReadyRows {
   /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Returns the seconds of the copy. */
+  /** Copies the file. Returns the elapsed seconds. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -135,7 +136,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
 /** Maximum length of a line in our files, in bytes. */
 const longestLine = 64 * 1_024;
 
-/** Splits a file between two lines. Returns two streams of about the same length. */
+/** Splits a file in two near its middle, at the end of a line. Returns a stream of each half. */
 export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {

@@ -96,10 +96,10 @@ const ways: readonly Way[] = [
 ];
 
 /**
- * Loads the same users, all new, from files of different kinds in turn. For each kind, prints the
+ * Loads files of different kinds in turn. All contain the same new users. For each kind, prints the
  * median time, the rate relative to a plain CSV in the same turn, and the peak memory of each
- * process. Then loads workbooks of a tenth of the rows, to compare the memory for large and small
- * ones.
+ * process. Then loads workbooks with a tenth of the rows, to show how memory grows with the size of
+ * a workbook.
  */
 export async function compareDialects(
   service: Service,

@@ -13,7 +13,7 @@ import {
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
-/** Each step starts with empty tables, except for the step that repeats the previous file. */
+/** All steps start with empty tables, except for `the same file again`. */
 const steps = [
   'COPY of the ready rows',
   'CSV, new',
@@ -25,15 +25,15 @@ type Step = (typeof steps)[number];
 
 interface Measured {
   readonly seconds: number;
-  /** Seconds between the end of the last chunk and the end of the load. */
+  /** Seconds from the end of the last chunk to the end of the load. */
   readonly finish: number;
   readonly cpu: CpuSeconds;
 }
 
 /**
  * Loads a file of events sorted by time, first as new events and then again. Alternates these loads
- * with COPY of the ready rows on two connections, into a table with the same indexes and partitions
- * in the same PostgreSQL.
+ * with a COPY of the same events in stored form. The COPY uses two connections and a table with the
+ * same indexes and partitions in the same PostgreSQL.
  */
 export async function compareEvents(
   service: Service,

@@ -77,8 +77,8 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
 }
 
 /**
- * Calls `work` in a transaction with the settings of an export. They turn off JIT compilation,
- * which costs more than it saves for a query that runs once.
+ * Calls `work` in a transaction with the settings of an export. One setting turns off JIT
+ * compilation, which costs more than it saves for a query that runs once.
  */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -122,7 +122,7 @@ export interface ExportedFile {
 export interface Finished {
   /** Seconds from the request until the job is completed. */
   readonly seconds: number;
-  /** Sums over all files. */
+  /** Sum over all files of the export. */
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ExportedFile[];

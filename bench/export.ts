@@ -33,8 +33,7 @@ const events = Number(flags.events);
 const turns = Number(flags.turns);
 
 /**
- * Exports that each turn runs. `byHand`: the queries of the export are also run by hand. The last
- * three exports are compared with each other, relative to gzipped NDJSON.
+ * The exports that each turn runs. If `byHand` is set, the turn also runs the same queries by hand.
  */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
   { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },
@@ -123,7 +122,7 @@ async function gzipAlone(): Promise<void> {
   );
 }
 
-/** Measures exports with filters, whose cost must depend on the size of the result. */
+/** Measures exports with filters. Their cost should depend only on the size of the result. */
 async function filtered(): Promise<void> {
   const day = new Date(Date.now() - 30 * 86_400_000).toISOString().slice(0, 10);
   const cases: Readonly<Record<string, Body>> = {

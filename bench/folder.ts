@@ -10,8 +10,8 @@ const tmpfs = 0x01021994;
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches: TMPDIR if it is set. Otherwise, the disk in memory or, if that
- * has too little room, the system's temporary folder.
+ * Folder for the data of benches: TMPDIR if it is set, else the tmpfs, or the system's temporary
+ * folder if the tmpfs has too little room.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 

@@ -20,12 +20,12 @@ import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** Minimum time in milliseconds during which a file is sent repeatedly. */
+/** The same file is sent again and again for at least this time, in milliseconds. */
 const attackMs = 3_000;
 const idleMs = 6_000;
 /**
- * Minimum and maximum pause between two attacks, in milliseconds. The pause ends when events are
- * about as fast as on an idle service.
+ * Minimum and maximum pause between two attacks, in milliseconds. The pause ends as soon as posting
+ * an event takes about as long as on an idle service.
  */
 const restMs = 1_000;
 const maxRestMs = 30_000;
@@ -39,8 +39,8 @@ interface Answered {
 }
 
 /**
- * The server, and the key of the environment that sends harmful files. A separate thread sends
- * these files, so that only the server can delay events.
+ * The server, and the key of the environment that sends harmful files. A separate thread sends the
+ * files, so a delayed event means that the server was slow, not the sender.
  */
 interface Target {
   readonly address: string;
@@ -114,7 +114,7 @@ type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Creates the file before the measurement starts, so that this step is not measured. */
+  /** Creates the file. Runs before the measurement starts. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
@@ -187,7 +187,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory still in use from the previous attack must not count for this attack.
+    // Without this pause, memory that the previous attack still uses would count for this attack.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);

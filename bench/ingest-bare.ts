@@ -1,11 +1,10 @@
 /**
- * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema for
- * the body. It responds with 202.
- * `bare`: writes nothing.
- * `insert`: before responding, inserts each event with a separate prepared statement, which also
- * finds the user's company.
- * `batched`: inserts all waiting events with sluice's statement, at most two statements at a time,
- * without other checks. It shows the maximum that batching can gain.
+ * A minimal server to compare sluice with: Fastify with its default JSON parser, a check of the key
+ * and a schema for the body. It responds with 202. Before it responds, it does one of these:
+ * `bare`: it writes nothing.
+ * `insert`: it runs a prepared INSERT for each event, which also looks up the user's company.
+ * `batched`: it inserts all waiting events with sluice's statement, at most two statements at a
+ * time. It makes no other checks, so this figure is the most that batching can gain.
  * ingest-servers.ts starts this server as a separate process.
  */
 import { readFileSync } from 'node:fs';
@@ -38,7 +37,7 @@ const pool =
       });
 
 /**
- * Waiting events in the form that the statement reads, each with a function that responds to the
+ * Text of each waiting event, as the statement expects it, and the function that responds to its
  * request.
  */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];

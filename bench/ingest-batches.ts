@@ -10,8 +10,8 @@ const warmUpSeconds = 3;
 const rowsPerCopy = 10_000;
 
 /**
- * Compares batches of events with two baselines: COPY of ready rows into the same table, and single
- * events.
+ * Compares batches of events with two baselines: single events, and COPY of rows in stored form
+ * into the same table.
  */
 export async function compareBatches(
   client: pg.Client,
@@ -62,7 +62,10 @@ function row(
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/** Returns how many rows per second one connection copies. Creates the rows beforehand. */
+/**
+ * Returns how many rows per second one connection copies. The rows are created before the
+ * measurement.
+ */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",

@@ -59,7 +59,8 @@ export async function measure(
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // Each user is one row, so the rows do not show how many times that user was sent.
+  // If a user was sent twice, the table still has one row for that user, so the rows cannot be
+  // checked.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const least = server === 'bare' ? 0 : accepted * items;
@@ -72,8 +73,8 @@ export function itemsOf(kind: RecordKind): number {
 }
 
 /**
- * Returns a function that returns the average number of records per statement since the call, or ''
- * if no statement was counted.
+ * Starts counting statements. The returned function ends the count and returns the average number
+ * of records per statement, or '' if there was no statement.
  */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);

@@ -11,7 +11,7 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/** `stop` does nothing, because the baselines need the database of the service. */
+/** `stop` does nothing: the service keeps running, because the baselines use its database. */
 export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }
@@ -40,8 +40,8 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
 }
 
 /**
- * Costs of a server process, and of PostgreSQL on behalf of this process. All costs are `NaN`
- * except on Linux.
+ * Memory and processor time of a server process, and the processor time of PostgreSQL during the
+ * same run. All values are `NaN` except on Linux.
  */
 interface Costs {
   readonly peakMib: number;
@@ -49,7 +49,7 @@ interface Costs {
   readonly postgresMs: number;
 }
 
-/** Starts measuring. Returns a function that returns the costs since the start. */
+/** Starts measuring. The returned function returns the costs since then. */
 export function observe({ pid }: Target, service: Service): () => Costs {
   if (process.platform !== 'linux') {
     return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });

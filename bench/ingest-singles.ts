@@ -13,8 +13,8 @@ interface Case {
   readonly connections: number;
   readonly baseline: Baseline;
   /**
-   * Figure whose ratio to the baseline is judged. `aim` is the minimum ratio if the figure is a
-   * rate (`perSecond`), and the maximum ratio if it is a latency (`p50`).
+   * The figure to compare with the baseline. `aim` is the minimum ratio for a rate (`perSecond`)
+   * and the maximum ratio for a latency (`p50`).
    */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;

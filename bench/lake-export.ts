@@ -6,8 +6,8 @@ import type { openSystem } from '../src/processes/open-system.ts';
 const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
 
 /**
- * Exports events in this process, as a worker does. Compresses files with gzip, unless their format
- * includes compression.
+ * Runs an export of events in this process instead of a worker. Compresses the files with gzip,
+ * unless their format already includes compression.
  */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,

@@ -107,8 +107,8 @@ async function moveAll(environmentId: number): Promise<void> {
 }
 
 /**
- * Removes the month from the database. A lake receives the month. Without a lake, the month is
- * deleted, and then stored again for the next measurement.
+ * Removes the expired month from the database. With a lake, pruning moves the month there. Without
+ * a lake, pruning deletes the month, and this function creates it again for the next measurement.
  */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };

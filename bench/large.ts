@@ -77,8 +77,8 @@ async function printDisk(
 }
 
 /**
- * Prints the rows per second for each tenth of the load, by the times at which the chunks ended.
- * The first tenth starts with the load.
+ * Divides the load into tenths by the times at which its chunks ended. Prints the rows per second
+ * of each tenth.
  */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
@@ -111,7 +111,7 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /** Expected growth in MiB per minute: the slope of the line that fits the samples best. */
+  /** Growth in MiB per minute: the slope of a line fitted to the samples. */
   readonly mibPerMinute: string;
 }
 

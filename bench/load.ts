@@ -8,14 +8,15 @@
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
  * Loads a file of users through the real service (upload, chunks, workers, ledger). Alternately,
- * loads the file into the same PostgreSQL in two other ways: with COPY of ready rows into the same
- * table, which is the minimum of work for the database, and with SQL by hand. Prints the times, the
- * ratios to the other ways, and the peak memory. Then prints the latency of a small array.
+ * loads the file into the same PostgreSQL in two other ways: by hand-written SQL, and by COPY of
+ * rows that already have their stored form, which is the least work for the database. Prints the
+ * times, the ratios to the other ways, and the peak memory. Then prints how long a JSON array of
+ * 100 users takes.
  *
  * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs
  * first.
  * --against: other ways to measure, separated by commas: copy, hand.
- * --events: loads only N events, and compares this load with COPY of ready rows.
+ * --events: loads only N events, and compares this load with COPY of rows in stored form.
  * --workers: loads the same file of users with one worker process and with two.
  * --dialects: loads the same users from different kinds of files.
  * --large: runs one load of users or events, and prints the cost of a row.

@@ -166,8 +166,8 @@ export function* pollutedFiles(): Generator<PollutedFile> {
 }
 
 /**
- * Adds a second table below the first. Only its records that are as wide as the first table are
- * expected.
+ * Adds a second table below the first. From the second table, only records as wide as the first
+ * table are expected to be read.
  */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;

@@ -6,7 +6,7 @@
  * rows each program loads that the file does not contain. `--lost` lists the files for which our
  * reader gets less than 10 points.
  *
- * Conventions: a file without records counts as read if it is refused. Our reader is given the id
+ * If a file has no records, a program gets full marks for refusing it. Our reader is given the id
  * column: its name (with all header lines joined) if the file has a header, else its position. The
  * other programs are given the dialect of the file.
  */
@@ -160,8 +160,8 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
 }
 
 /**
- * Counts the items of `other` that `one` also contains. Counts equal items at most as often as
- * `one` contains them.
+ * Returns how many items the two lists have in common. Of items that occur repeatedly, counts as
+ * many as both lists contain.
  */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();

@@ -7,7 +7,7 @@ export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Records contain this name, so that the records of other runs are not counted. */
+  /** Name that every record of this run contains, to tell its rows from those of other runs. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;
@@ -29,9 +29,9 @@ export interface Posted {
   readonly accepted: number;
   /** Requests with any other status, or without a response. */
   readonly failed: number;
-  /** By status or message. */
+  /** Number of failed requests for each status or error message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Whether a connection has sent all its records and started again with the first. */
+  /** True if a connection ran out of records and sent the first ones again. */
   readonly wrapped: boolean;
 }
 
@@ -100,8 +100,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end, each connection may have one request in progress. Other requests without a
-    // response have failed, because their connection was lost.
+    // When the time is up, each connection may still wait for one response. All other requests
+    // without a response lost their connection, so they have failed.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

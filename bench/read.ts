@@ -37,8 +37,8 @@ const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
 /**
- * Number of connections that read pages, and maximum number of pages that the service keeps in
- * memory for slow callers of an environment.
+ * Number of connections that read pages. Equals the maximum number of pages per environment that
+ * the service keeps in memory for slow callers.
  */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';

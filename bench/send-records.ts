@@ -52,8 +52,8 @@ async function sendByWrk(order: Order): Promise<Posted> {
 }
 
 /**
- * The script creates the requests before the measurement, and prints its counts as JSON on the last
- * line.
+ * Returns a Lua script for wrk. The script creates the requests before the measurement starts, and
+ * prints its counts as JSON in the last line.
  */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;

@@ -24,7 +24,7 @@ export interface Service {
   readonly pid: number;
   /**
    * Uploads a file and waits until its job has ended. Returns the job, and the seconds from the
-   * first byte to its end. `options` are the upload options as a query string.
+   * start of the upload to the end of the job. `options` is the query string of the upload.
    */
   load(
     path: string,

@@ -14,7 +14,8 @@ interface Step {
 }
 
 /**
- * The first step fills all tables. A step that changes rows sets values that they never had before.
+ * The first step fills all tables. In later steps, the changed rows get values that they never had
+ * before.
  */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
@@ -117,8 +118,8 @@ export async function compareUsers(
 }
 
 /**
- * Reverses the order of the ways, except that the copy of ready rows still precedes sluice, because
- * both use the same table.
+ * Reverses the order of the ways. The ways that write to sluice's tables keep their order, so that
+ * the COPY still runs before sluice.
  */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);

@@ -77,7 +77,9 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
-/** Flag for a member whose sizes follow its data, because they are unknown until it is written. */
+/**
+ * Zip flag: the member's sizes follow its data, because they are unknown until the data is written.
+ */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;

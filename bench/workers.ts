@@ -12,9 +12,9 @@ interface Fleet {
 }
 
 /**
- * Loads a file of new users with one worker process and with two. Alternates between two services,
- * each with its own PostgreSQL, so that other work on the machine affects both. Prints the median
- * time of each service and their ratio.
+ * Loads a file of new users with one worker process and with two. Two services, each with its own
+ * PostgreSQL, take turns, so that other work on the machine slows down both equally. Prints the
+ * median time of each service and their ratio.
  */
 export async function compareWorkers(
   path: string,

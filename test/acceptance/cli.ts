@@ -120,7 +120,8 @@ export async function startService(
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Started> {
-  // A slow machine must not cause 503 responses.
+  // Turns off the limit on the event loop's delay. Otherwise, a slow machine would cause 503
+  // responses.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
   const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
   const url = await waitFor('sluice start to be ready', () => {

@@ -97,8 +97,8 @@ describe('Ctrl-C', () => {
     dataDir = await preparedDataDir();
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
-    // Only a worker started by the command could run the export. The command sees another worker
-    // and starts none, so the export waits.
+    // The export needs a worker, and only the command could start one. Because the command sees the
+    // worker inserted below, it starts none, and the export keeps waiting.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

@@ -75,8 +75,8 @@ if (offline) {
 }
 
 /**
- * An ordinary account without a clone, an npm cache or settings, or the current account if the test
- * does not run as root.
+ * As root, the commands run under an ordinary account without a clone, an npm cache or settings.
+ * Otherwise, they run under the current account.
  */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 

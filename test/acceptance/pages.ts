@@ -32,7 +32,7 @@ interface Command {
   readonly printed: readonly string[];
 }
 
-/** Pages that shorten responses. Only the statuses are compared. */
+/** Pages that abbreviate the responses in their examples. Only the statuses are compared. */
 const guides: ReadonlySet<string> = new Set(['docs/loads.md', 'docs/exports.md']);
 
 const looksAtJob = /(background_jobs|exports\/jobs)\/|sluice jobs/;
@@ -64,8 +64,9 @@ export async function readPage(name: string): Promise<Page> {
 }
 
 /**
- * Reads the pages of the API reference as one. A call may have any response of its chapter. The
- * service may lack the job, the segment or the session in the example.
+ * Combines the pages of the API reference into one page. A call is correct if it returns any status
+ * that its chapter lists. It may also return 403 or 404, because the service may lack the job, the
+ * segment or the session of the example.
  */
 export async function readReference(names: readonly string[]): Promise<Page> {
   const overview = await readPage('docs/api.md');
@@ -157,7 +158,8 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
-  // The script waits until jobs have ended, as they have by the time a person checks them.
+  // A person looks at a job some time after it started. The script is faster, so it waits until all
+  // jobs have ended.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const script = [
     'exec 2>&1',

@@ -206,7 +206,7 @@ test('a mirror that fails while it removes profiles is undone', async () => {
   const mirror = { ...oneByOne, source: { ...undone, mirror: 'remove', maxRemoved: '100%' } };
   const load = await start('user_id,plan\nu1,free\nu4,free\n', mirror);
   for (const chunk of [0, 1]) await load.chunk(chunk);
-  // The finish removes the profiles, but cannot complete the load.
+  // With this constraint, the `finish` task removes the profiles but cannot complete the load.
   await sql`alter table loads add constraint broken check (status <> 'completed' or own_file) not valid`.execute(
     t.system.db,
   );

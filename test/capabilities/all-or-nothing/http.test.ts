@@ -19,7 +19,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 const { environmentId } = t.environment;
 
-/** A file of two chunks. `brake` blocks a user in the second chunk. */
+/** Has two chunks. The user `brake` is in the second one. */
 const wrongFile = [
   'user_id,plan',
   'u1,free',

@@ -147,7 +147,7 @@ async function exportUsers(): Promise<string> {
   return jobId;
 }
 
-/** Returns an act that requests a file by a link that the caller of `options` received. */
+/** Returns an act that downloads a file of the job. The caller in `options` requests the link. */
 async function downloadOf(jobId: string, options: FetchOptions): Promise<Act> {
   const { body } = await server.json<ExportDetail>(`${exportsPath}/jobs/${jobId}`, options);
   return () => openLink(body.presigned_urls[0]?.url);
@@ -224,7 +224,7 @@ async function newConfiguration(): Promise<string> {
   return name;
 }
 
-/** Processes the runs of a schedule with the workers that they need. */
+/** Processes the schedule's runs until they end. Starts a worker meanwhile for their jobs. */
 async function endRuns(definition: ScheduleDefinition): Promise<void> {
   const context = scheduleContext(t, { localRoots: [folder], exportRoots: [folder] });
   const { status } = await withTasks(() => finish(context, definition));
@@ -250,7 +250,10 @@ async function failedFile(): Promise<string> {
 
 const byCommand = (action: string) => `command_line ${action}`;
 
-/** Title, entries of the log, and a function that prepares an act and returns it. */
+/**
+ * Each case has a title, the expected entries of the log, and a function that prepares the act and
+ * returns it.
+ */
 const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])[] = [
   [
     'a key that is created over HTTP',
@@ -801,7 +804,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
 
 /** Returns the count of each entry, by its id. */
 async function readCounts() {
-  // Writes refused credentials that have been counted.
+  // Refused credentials are counted in memory. `close` writes the counts to the log.
   await t.system.acts.close();
   const { rows } = await t.system.pool.query<{ id: string; act: string; count: string }>(
     "select entry_id as id, actor_kind || ' ' || action as act, count from audit_entries order by entry_id",

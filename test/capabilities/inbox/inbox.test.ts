@@ -358,8 +358,8 @@ describe('a file that is not taken', () => {
     await link(outside, join(folder, 'hard.csv'));
     await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
-    // If the folder `companies` does not exist, `cp a.csv inbox/default/companies` creates this
-    // file.
+    // Here `companies` is a file. `cp a.csv inbox/default/companies` creates it if the folder is
+    // missing.
     await rm(join(folder, 'companies'), { recursive: true });
     await writeFile(join(folder, 'companies'), users('left'));
     await mkdir(join(folder, 'folder.csv'));
@@ -369,7 +369,8 @@ describe('a file that is not taken', () => {
       '.hidden.csv a.csv.part a.csv.tmp a.csv.filepart a.csv.crdownload a.csv~ ~$a.xlsx notes.txt'.split(' ');
     for (const name of leftNames) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
-    // Files are loaded in order, so when this file is concluded, the watcher has seen all others.
+    // Files are taken in order. Once the last file is concluded, the watcher has also seen all
+    // others.
     await drop(join(folder, 'last.csv'), users('last'));
     await concluded(folder, 'last.csv');
     await drop(join(folder, 'last.csv'), users('last again'));
@@ -499,7 +500,7 @@ describe('two processes, or a dead one', () => {
       await Promise.all(watches.map((watch) => watch.conclude()));
       return (await readConcluded(folder)).length >= count;
     };
-    // Each scan does only part of the work.
+    // One scan does not take all files, so the watches have to scan repeatedly.
     await waitFor('all files to be concluded', look, { everyMs: 20 });
     await Promise.all(watches.map((watch) => watch.stop('the test ends')));
     await otherSystem.close();
@@ -811,8 +812,8 @@ describe('two processes, or a dead one', () => {
       ['failed', 'cancelled', 'cancelled'],
       ['failed', 'cancelled', 'cancelled'],
     ]);
-    // The state if the files could not be moved. The same bytes must be accepted again, although a
-    // load of them has ended.
+    // Simulates files that could not be moved after their loads had ended. Dropping the same bytes
+    // again must start a new load.
     await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${environment.environmentId}`.execute(system.db);
     await drop(join(folder, 'c.csv'), users('a'));

@@ -19,7 +19,7 @@ const t = await systemOfFile();
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Applies the rows one after another, starting without users. */
+/** Returns the users that result from the rows, applied in order to an empty table. */
 function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
   const users = new Map<string, { metadata: Record<string, Json>; company: string | null }>();
   for (const { event_type: kind, metadata, ...row } of rows) {

@@ -189,7 +189,7 @@ describe('months that leave the database', () => {
     await addEvents(t, [7], 5);
     const before = await files();
     const events = await everywhere();
-    // Changes an event without a trace in the ledger.
+    // Changes an event directly in the table, so the ledger does not record the change.
     await sql`update events set metadata = '{"n":-1}' where event_id in (
       select min(event_id) from events where inserted_at >= ${monthOf(8)}::date and inserted_at < ${monthOf(7)}::date
     )`.execute(t.system.db);
@@ -397,7 +397,7 @@ describe('a deletion in the lake', () => {
     let isDeleted = false;
     const store: FileStore = {
       ...t.system.files,
-      // At this point, the snapshot has been written but not committed.
+      // `size` is called after the snapshot was written, but before it is committed.
       async size(ref) {
         if (!isDeleted) {
           isDeleted = true;

@@ -21,8 +21,8 @@ async function addFile(name: string, users: readonly string[] | null) {
 // proves: lake-erasure
 test('PostgreSQL finds the files that may have one of the ids, for any filter length', async () => {
   const idsOf = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `user-ü ${from + n}`);
-  // Adds the files one after another. Hashing a million ids blocks the process, so a new connection
-  // would time out.
+  // The files are not added in parallel: hashing a million ids blocks this process for so long that
+  // a new database connection would time out.
   const files = [
     await addFile('small', idsOf(10)),
     await addFile('other', idsOf(1_000, 50)),

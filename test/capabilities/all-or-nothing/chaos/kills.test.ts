@@ -5,13 +5,13 @@ import { type Api, callApi, onSite, queues, type Site, type Sql } from '../../..
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 20_000, seed: 1, allValid: true });
-/** A file that changes users of the first file and adds others. */
+/** Changes some users of `goodFile` and adds others. */
 const wrongFile = createProfileFile({ rows: 20_000, seed: 2, allValid: true });
-/** A file that waits for its turn while the wrong file is loaded and undone. */
+/** Is queued while `wrongFile` is loaded and undone. */
 const nextFile = createProfileFile({ rows: 2_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 type Phase = (typeof phases)[number];
-/** A large run also tests a queue on Redis. */
+/** A large run also tests the queue on Redis. */
 const tested = process.env['SLUICE_LARGE'] === '1' ? queues : (['postgres'] as const);
 
 describe.concurrent.each(tested)('with the queue on %s', (queue) => {
@@ -27,7 +27,7 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
       await ended(sql, await undisturbed.upload(nextFile.bytes));
       const contentsBefore = await contents(sql, site.environmentId);
 
-      // The workers of all chunks are lost too often.
+      // The load fails because its chunks have lost too many workers.
       const failed = await uploadUndone(api);
       await progressed(sql, failed, 0.3);
       await killIn(site, failed, 'chunk');
@@ -75,7 +75,7 @@ async function uploadUndone(api: Api): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
-/** Returns the API that runs afterwards. */
+/** Kills the processes in each phase of the undo. Returns the API that was started last. */
 async function undoDespiteKills(site: Site, jobId: string, first: Api): Promise<Api> {
   let api = first;
   for (const phase of phases) {
@@ -143,7 +143,7 @@ async function ended(sql: Sql, jobId: string): Promise<void> {
   expect(load).toEqual({ status: 'completed', failure: null });
 }
 
-/** Returns whether a worker is in the phase of the job. `null` if it may still reach the phase. */
+/** Returns `met` if a worker is in the phase, `over` if the job has ended, and otherwise `null`. */
 async function stateOf({ sql }: Site, jobId: string, phase: Phase): Promise<'met' | 'over' | null> {
   const [state] = await sql<{ works: boolean; open: boolean }>(
     `select

@@ -100,8 +100,8 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
 );
 
 /**
- * Kills a process (`running`, or otherwise a new `sluice prune`) while it waits for a lock that
- * `statement` has taken.
+ * Executes `statement` to take a lock. Kills the process that waits for this lock: `running` or, if
+ * that is `null`, a new `sluice prune`.
  */
 async function killAt(
   t: TestSystem,
