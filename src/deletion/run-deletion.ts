@@ -14,7 +14,7 @@ import {
 } from '../export/deleted-profile-store.ts';
 import { startLane } from '../load/end.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { deleteMatchingRejects, removeExports, removeKeptFiles, removeUploads } from './erase-files.ts';
 import type { Attempt, DeletionContext, DeletionStep } from './seam.ts';
 import {
@@ -76,8 +76,7 @@ function startAttempt(
     deletion: { deletionId: claim.subjectId, environmentId: claim.environmentId, entity },
     async step(work) {
       signal.throwIfAborted();
-      return inTransaction(context.pool, async ({ db }) => {
-        await nameTaskSession(db, claim);
+      return inTaskTransaction(context.pool, claim, async ({ db }) => {
         const done = await work(db);
         if (await addStep(db, claim, done)) return done;
         throw new ConflictError(notOurs);

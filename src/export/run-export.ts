@@ -14,7 +14,7 @@ import { claimJobAction } from '../tasks/idempotency.ts';
 import { readJobHistory } from '../tasks/job-store.ts';
 import { endTask, releaseTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { endTaskSessions, nameTaskSession, taskSessionName } from '../tasks/worker-store.ts';
+import { endTaskSessions, inTaskTransaction, taskSessionName } from '../tasks/worker-store.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
 import { cursorExpired } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
@@ -137,8 +137,7 @@ async function complete(
   { environmentId, jobId, request }: ExportWork,
   written: WrittenExport,
 ): Promise<void> {
-  const due = await inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  const due = await inTaskTransaction(context.pool, claim, async ({ db }) => {
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     // The change log must still contain all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)

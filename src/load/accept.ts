@@ -12,18 +12,18 @@ import { uuidv7 } from '../base/uuid.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
+import type { OwnPlace } from '../tasks/runner.ts';
 import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
-import { startLaneSoon, startSmallLoadSoon } from './end.ts';
+import { startLaneSoon } from './end.ts';
 import { refuseForeign, resolveEntity, rewriteForeign, withColumnNames } from './fit-file.ts';
 import { readBeginning } from './foreign-file.ts';
-import { SMALL_LOAD_BYTES } from './limits.ts';
 import { isInLedger } from './read-store.ts';
-import type { ReceivedFile } from './receive/received-file.ts';
 import { discardReceived } from './received.ts';
 import { writeLoad } from './record-load.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';
 import { hooksFor } from './seam.ts';
+import { reservePlace, runSmallLoad, type StartedSmallLoad, startSmallLoad } from './small-load.ts';
 import { condemnReceived } from './upload-store.ts';
 
 /**
@@ -38,28 +38,23 @@ const COMMIT_DOUBT_MS = 20_000;
  */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
   const request = await prepare(context, asReceived);
-  const { received } = request;
-  const jobId = uuidv7();
-  const accepted = await commitLoad(context, request, jobId);
-  if (!accepted.created) {
-    await discardReceived(context, received.ref);
+  const { environmentId, received, type, requestId = null } = request;
+  const place = reservePlace(context, received);
+  try {
+    const jobId = uuidv7();
+    const { accepted, started } = await commitLoad(context, request, jobId, place);
+    if (!accepted.created) {
+      await discardReceived(context, received.ref);
+      return accepted;
+    }
+    const size = { rows: received.totalRows, bytes: received.receivedBytes };
+    context.log.info({ ...jobFields({ jobId, requestId }), type, ...size }, 'load accepted');
+    if (started === null) startLaneSoon(context, environmentId);
+    else void runSmallLoad(context, started);
     return accepted;
+  } finally {
+    place?.release();
   }
-  const fields = {
-    ...jobFields({ jobId, requestId: request.requestId ?? null }),
-    type: request.type,
-    rows: received.totalRows,
-    bytes: received.receivedBytes,
-  };
-  context.log.info(fields, 'load accepted');
-  if (isSmall(received)) startSmallLoadSoon(context, request.environmentId, jobId);
-  else startLaneSoon(context, request.environmentId);
-  return accepted;
-}
-
-function isSmall({ chunks }: ReceivedFile): boolean {
-  const [chunk] = chunks;
-  return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
 /**
@@ -79,8 +74,19 @@ async function prepare(context: LoadContext, request: AcceptRequest): Promise<Lo
   }
 }
 
-async function commitLoad(context: LoadContext, request: LoadRequest, jobId: string): Promise<Accepted> {
-  let isWritten = false;
+interface CommittedLoad {
+  readonly accepted: Accepted;
+  /** `null` unless the transaction also started the load. */
+  readonly started: StartedSmallLoad | null;
+}
+
+async function commitLoad(
+  context: LoadContext,
+  request: LoadRequest,
+  jobId: string,
+  place: OwnPlace | null,
+): Promise<CommittedLoad> {
+  let written: CommittedLoad | null = null;
   try {
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') refuseForeign(context, named);
@@ -90,12 +96,16 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad({ ...context, db }, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);
-      isWritten = true;
-      return accepted;
+      const started =
+        place === null || !accepted.created
+          ? null
+          : await startSmallLoad(db, place, request.environmentId, jobId);
+      written = { accepted, started };
+      return written;
     });
   } catch (error) {
-    if (!isWritten) await discardReceived(context, request.received.ref);
-    else if (await wasCommitted(context, request.received.ref, jobId, error)) return { jobId, created: true };
+    if (written === null) await discardReceived(context, request.received.ref);
+    else if (await wasCommitted(context, request.received.ref, jobId, error)) return written;
     throw error;
   }
 }

@@ -11,9 +11,9 @@ import {
 import { keyOf } from '../domain/option-table.ts';
 import type { Reject, RejectCause } from '../domain/reject.ts';
 import type { TaskClaim } from '../domain/task.ts';
-import { inTransaction, type Transaction } from '../postgres/database.ts';
+import type { Transaction } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { type ChunkTally, endValidation, finishChunk, type LoadProgress } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { withNamed } from './create-named.ts';
@@ -71,9 +71,8 @@ export async function keepRejects(
   claim: TaskClaim,
   rejects: readonly CountedReject[],
 ): Promise<DoneChunk> {
-  return inTransaction(context.pool, async (transaction) => {
+  return inTaskTransaction(context.pool, claim, async (transaction) => {
     const { db } = transaction;
-    await nameTaskSession(db, claim);
     await insertRejects(transaction, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
     if (progress === null) throw new ConflictError(notOurs);
@@ -90,10 +89,10 @@ export async function commitChunk(
   write: (transaction: Transaction) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
-    const { tally, ...result } = await inTransaction(
+    const { tally, ...result } = await inTaskTransaction(
       context.pool,
+      claim,
       async (transaction) => {
-        await nameTaskSession(transaction.db, claim);
         const kinds = await withNamed(transaction, source, claim.part, rows, () => write(transaction));
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, source, rejects, causesOf(source));
@@ -110,7 +109,7 @@ export async function commitChunk(
         const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
         return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), ...end } };
       },
-      { asynchronous: mayCommitLater(source) },
+      { isAsynchronous: mayCommitLater(source) },
     );
     const { unchanged, rejected } = tally;
     if (!source.dryRun)

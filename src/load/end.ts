@@ -5,7 +5,6 @@ import { outcomeOf } from '../domain/job.ts';
 import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
 import {
   type DueTask,
-  type JobIdentity,
   jobFields,
   type Origin,
   type TaskClaim,
@@ -15,7 +14,7 @@ import {
 import type { FileRef } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
-import { findLaneHead, idleLanes, startDeletion } from '../tasks/lane-store.ts';
+import { findLaneHead, idleLanes, lockLane, startDeletion } from '../tasks/lane-store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed, type StoppedLoad } from './end-store.ts';
@@ -94,7 +93,8 @@ export async function afterEnd(
   environmentId: number,
   { due, file }: LoadEnd,
 ): Promise<void> {
-  await startLane(context, environmentId);
+  // Usually no job is waiting, which can be seen without locking the lane.
+  if ((await findLaneHead(context.db, environmentId)) !== null) await startLane(context, environmentId);
   await notifyQueue(context, due);
   if (file === null) return;
   await discardReceived(context, file).catch((error: unknown) =>
@@ -172,25 +172,18 @@ export async function expireHeldLoads(context: EndContext, fileDays: number): Pr
 
 /** Starts the next load or deletion in a lane if none is running, and notifies the workers. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
-  const started = await startNext(context, environmentId);
-  if (started !== null) await notifyQueue(context, started.tasks);
-}
-
-interface StartedJob extends JobIdentity {
-  readonly tasks: readonly DueTask[];
-}
-
-async function startNext({ pool, log }: LaneContext, environmentId: number): Promise<StartedJob | null> {
+  const { pool, log } = context;
   const started = await inTransaction(pool, async ({ db }) => {
+    await lockLane(db, environmentId);
     const head = await findLaneHead(db, environmentId);
     if (head === null) return null;
-    const job: StartedJob | null =
-      head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
+    const job = head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
     // The job may have been cancelled since `findLaneHead` found it.
     return job && { kind: head.kind, ...job };
   });
-  if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
-  return started;
+  if (started === null) return;
+  log.info(jobFields(started), `${started.kind} starts`);
+  await notifyQueue(context, started.tasks);
 }
 
 /**
@@ -210,27 +203,7 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
  * because the job is in the ledger.
  */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
-  inBackground(context, startLane(context, environmentId));
-}
-
-/**
- * Starts the next job of a lane in the background. If that job is the given small load, this
- * process runs its only chunk itself, without the queue. Workers run all other jobs, and serve
- * environments in turn.
- */
-export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
-  const start = async (): Promise<void> => {
-    const started = await startNext(context, environmentId);
-    const [task] = started?.tasks ?? [];
-    if (started === null || task === undefined) return;
-    const isOwn = started.jobId === jobId && (await context.ownTasks?.tryRun(task, environmentId));
-    if (isOwn !== true) await notifyQueue(context, started.tasks);
-  };
-  inBackground(context, start());
-}
-
-function inBackground({ log }: LaneContext, starting: Promise<void>): void {
-  starting.catch((error: unknown) =>
-    log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),
+  startLane(context, environmentId).catch((error: unknown) =>
+    context.log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),
   );
 }

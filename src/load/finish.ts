@@ -1,10 +1,10 @@
 import { ConflictError } from '../base/errors.ts';
 import { keepsPlan, type LoadPass } from '../domain/load.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import type { Database } from '../postgres/database.ts';
 import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end.ts';
 import { completeLoad } from './end-store.ts';
@@ -47,8 +47,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  await inTaskTransaction(context.pool, claim, async ({ db }) => {
     await noteEventRepeats(db, claim.subjectId);
     await resolveRepeats(db, claim.subjectId);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
@@ -65,8 +64,7 @@ async function complete(
   claim: TaskClaim,
   chunks: ChunksDone,
 ): Promise<CompletedLoad | Continuation | Held> {
-  return inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  return inTaskTransaction(context.pool, claim, async ({ db }) => {
     if (chunks.hasRewritten && (chunks.pass === 'load' || chunks.pass === 'dry_run'))
       await countRestored(db, claim.subjectId, chunks.pass);
     const { jobId, tally, pass } = await requireSound(context, db, claim);
@@ -82,8 +80,7 @@ async function complete(
 
 /** Runs all checks that can fail the load, then calls the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  await inTaskTransaction(context.pool, claim, async ({ db }) => {
     await requireSound(context, db, claim);
     await seam.decide(db, claim.subjectId);
   });

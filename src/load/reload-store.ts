@@ -16,6 +16,11 @@ export const eventRemovals = sql<number>`coalesce(
   0
 )`;
 
+/** True if an earlier load read the same file. */
+export const isOfKnownFile = sql<boolean>`exists (
+  select 1 from load_lineage n where n.load_id = loads.load_id and n.duplicate_of is not null
+)`.as('isOfKnownFile');
+
 /**
  * If the load repeats such a file, counts its records as unchanged and its chunks as done. Must be
  * called in the transaction that starts the load. A removal of events that has not been committed

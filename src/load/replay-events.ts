@@ -9,9 +9,9 @@ import {
   type OutcomesByKind,
 } from '../domain/load.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { inTransaction, type Transaction } from '../postgres/database.ts';
+import type { Transaction } from '../postgres/database.ts';
 import { renewTask } from '../tasks/store.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { readChunkRange } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import type { IdCounter } from './map/event-buffer.ts';
@@ -77,8 +77,7 @@ async function replayChunk(
   // In a dry run, no event is stored. To find out what the chunk counted, it is read again without
   // `repeats`.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
-  await inTransaction(pool, async (transaction) => {
-    await nameTaskSession(transaction.db, claim);
+  await inTaskTransaction(pool, claim, async (transaction) => {
     const added =
       original === null
         ? await addRepeats(transaction, source, chunkNo, counted, replacing)

@@ -1,9 +1,8 @@
 import { ConflictError } from '../base/errors.ts';
 import { entities } from '../domain/entity.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { inTransaction } from '../postgres/database.ts';
 import { renewTask } from '../tasks/store.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { noteWritten, readChunkRange } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import type { Rows } from './map/rows.ts';
@@ -49,9 +48,8 @@ async function replayChunk(
   rows: Rows,
   isAccepted: (record: number) => boolean,
 ): Promise<void> {
-  await inTransaction(context.pool, async (transaction) => {
+  await inTaskTransaction(context.pool, claim, async (transaction) => {
     const { client, db } = transaction;
-    await nameTaskSession(db, claim);
     await prepareIncoming(client);
     for (const entity of entities) {
       const batch = batchOf(source, chunkNo, rows, entity, isAccepted);

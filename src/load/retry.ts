@@ -11,7 +11,7 @@ import { claimJobAction } from '../tasks/idempotency.ts';
 import { isBeforeDeletion, lockLane } from '../tasks/lane-store.ts';
 import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { nameTaskSession } from '../tasks/worker-store.ts';
+import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end.ts';
 import { isLoadTakenBack, requeueLoad } from './end-store.ts';
@@ -256,8 +256,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
   const load = await readBeginning(pool, claim.subjectId);
   if (load === null) throw new ConflictError(notOurs);
   const file = await kindOf(loads, load.type)?.writeFile(context, claim, signal);
-  const tasks = await inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  const tasks = await inTaskTransaction(context.pool, claim, async ({ db }) => {
     const beginning = await readBeginning(db, claim.subjectId);
     if (beginning === null) throw new ConflictError(notOurs);
     const { pass, onDrift } = beginning;

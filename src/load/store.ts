@@ -32,7 +32,7 @@ import { isOrdered } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlannedRows } from './plans/store.ts';
-import { countReload, eventRemovals } from './reload-store.ts';
+import { countReload, eventRemovals, isOfKnownFile } from './reload-store.ts';
 import type { OwnFile } from './seam.ts';
 import { recordUnused, takeReceived } from './upload-store.ts';
 
@@ -222,12 +222,13 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
     .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew', 'pass'))
+    .returning(isOfKnownFile)
     .executeTakeFirst();
   if (load === undefined) return null;
-  const { beginsAnew, pass, ...job } = load;
+  const { beginsAnew, pass, isOfKnownFile: mayRepeat, ...job } = load;
   if (!beginsAnew) {
     if (keepsPlan(pass)) await beginPlan(db, loadId);
-    await countReload(db, loadId);
+    if (mayRepeat) await countReload(db, loadId);
     return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
   }
   const begin = await insertTask(db, { kind: 'begin', subjectId: loadId, part: 0, ...job });

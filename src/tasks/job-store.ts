@@ -139,7 +139,7 @@ export async function readJobHistory(
   environmentId: number,
   jobId: string,
 ): Promise<JobHistory> {
-  const result = await historyOf(environmentId, jobId).execute(db);
+  const result = await historyOf(environmentId, jobId).execute(prepared(db));
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;

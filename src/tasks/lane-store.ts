@@ -20,25 +20,30 @@ export async function lockLane(db: Database, environmentId: number): Promise<voi
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
 }
 
+/** Locks the lane like `lockLane`. Returns false if another transaction has locked it. */
+export function tryLockLane(db: Database, environmentId: number): Promise<boolean> {
+  return isTrue(prepared(db))`select pg_try_advisory_xact_lock(${laneLock}, ${environmentId}) as locked`;
+}
+
 export interface LaneHead {
   readonly kind: 'load' | 'deletion';
   readonly id: number;
+  readonly jobId: string;
 }
 
 /**
- * Returns the next job of the lane. `null` if a job is running or no job is waiting. Call it in the
- * transaction that starts the job.
+ * Returns the next job of the lane. `null` if a job is running or no job is waiting. A transaction
+ * that starts the job must have locked the lane before.
  */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
-  await lockLane(db, environmentId);
   const next = await firstRow<LaneHead & { status: string }>(prepared(db))`
-    select kind, id, status
+    select kind, id, job_id as "jobId", status
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
   // If a job is running, the statement returns that job, and no other job may start.
-  return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
+  return next?.status === 'queued' ? next : null;
 }
 
 /** Returns environments in which jobs are waiting and no job is running. */

@@ -1,5 +1,6 @@
 import { Interrupted } from '../base/errors.ts';
 import type { DueTask, TaskClaim, TaskKindName } from '../domain/task.ts';
+import type { Database } from '../postgres/database.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
@@ -57,16 +58,26 @@ export function startRunner<C extends TaskContext>(
 }
 
 /**
- * Runs a few tasks directly in the process that created them, without the queue. Tasks of different
+ * Runs a few tasks directly in the process that creates them, without the queue. Tasks of different
  * environments are run in turn.
  */
 export interface OwnTasks {
-  /**
-   * Runs a new task if a place is free and it is the turn of the task's environment. Otherwise,
-   * returns false, and the caller must notify the queue.
-   */
-  tryRun(task: DueTask, environmentId: number): Promise<boolean>;
+  /** Reserves a place for a task. Returns `null` if no place is free. */
+  reserve(): OwnPlace | null;
   stop(graceMs: number): Promise<void>;
+}
+
+/** A place that is reserved until `run` or `release` is called. */
+export interface OwnPlace {
+  /**
+   * Claims a task in the transaction that creates it. Returns `null` if another environment has the
+   * turn. The caller must then notify the queue.
+   */
+  claim(db: Database, task: DueTask, environmentId: number): Promise<TaskClaim | null>;
+  /** Runs the task. The transaction that created it must have been committed. */
+  run(claim: TaskClaim): void;
+  /** Does nothing if the place runs a task or has already been released. */
+  release(): void;
 }
 
 /** `inTurn` contains the kinds of tasks for which environments take turns. */
@@ -76,33 +87,30 @@ export function openOwnTasks<C extends TaskContext>(
   inTurn: readonly TaskKindName[],
   atATime: number,
 ): OwnTasks {
-  const { db } = context;
   const places = new Places(context, kinds, atATime);
   const turns = new Turns();
-  const take = async ({ kind, taskId }: DueTask, environmentId: number): Promise<boolean> => {
-    const [next] = await findNextTasks(db, inTurn, turns.served, 1);
-    if (next?.kind !== kind || next.environmentId !== environmentId) return false;
-    const claim = await claimTask(db, taskId, kindOf(kinds, kind).maxLosses);
-    if (claim === null) return false;
-    turns.markServed(environmentId);
-    places.run(claim);
-    return true;
-  };
-  let attempt: Promise<boolean> | null = null;
+  const reserved = new Set<OwnPlace>();
   return {
-    async tryRun(task, environmentId) {
-      // Only one call at a time looks for a place, because a second one would not know the result
-      // of the first.
-      if (attempt !== null || !places.areFree) return false;
-      attempt = take(task, environmentId).finally(() => {
-        attempt = null;
-      });
-      return attempt;
+    reserve() {
+      if (!places.areFreeBeside(reserved.size)) return null;
+      const place: OwnPlace = {
+        async claim(db, { kind, taskId }, environmentId) {
+          const taskKind = kinds.find(({ name }) => name === kind);
+          const [next] = await findNextTasks(db, inTurn, turns.served, 1);
+          const isNext = next?.kind === kind && next.environmentId === environmentId;
+          return taskKind === undefined || !isNext ? null : claimTask(db, taskId, taskKind.maxLosses);
+        },
+        run(claim) {
+          reserved.delete(place);
+          turns.markServed(claim.environmentId);
+          places.run(claim);
+        },
+        release: () => void reserved.delete(place),
+      };
+      reserved.add(place);
+      return place;
     },
-    stop: (graceMs) =>
-      places.stop(graceMs, async () => {
-        await attempt?.catch(() => undefined);
-      }),
+    stop: (graceMs) => places.stop(graceMs),
   };
 }
 
@@ -121,7 +129,11 @@ class Places<C extends TaskContext> {
   }
 
   get areFree(): boolean {
-    return this.#running.size < this.#count && !this.#stopping.signal.aborted;
+    return this.areFreeBeside(0);
+  }
+
+  areFreeBeside(reserved: number): boolean {
+    return this.#running.size + reserved < this.#count && !this.#stopping.signal.aborted;
   }
 
   run(claim: TaskClaim, onEnd: () => void = () => undefined): void {
@@ -137,12 +149,12 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** `endSearch` must resolve when no further task can start. */
-  async stop(graceMs: number, endSearch: () => Promise<void>): Promise<void> {
+  /** `endSearch` must resolve when no further task can start. Default: none can. */
+  async stop(graceMs: number, endSearch?: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');
     const timer = setTimeout(() => this.#deadline.abort(late), graceMs);
-    await endSearch();
+    await endSearch?.();
     await Promise.all(this.#running);
     clearTimeout(timer);
   }

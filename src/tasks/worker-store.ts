@@ -3,7 +3,15 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { LEASE_MS, WORKER_ALIVE_SECONDS } from '../base/limits.ts';
 import type { TaskClaim, TaskKindName } from '../domain/task.ts';
-import { countOf, type Database, deleteWhere, prepared } from '../postgres/database.ts';
+import {
+  countOf,
+  type Database,
+  deleteWhere,
+  inTransaction,
+  type LocalSettings,
+  prepared,
+  type Transaction,
+} from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 
 export async function showWorker(db: Database, workerId: string): Promise<void> {
@@ -54,15 +62,23 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
 }
 
 /**
- * Names the session after the attempt until the transaction ends. Also sets the load to which the
- * change log attributes the changes of this transaction.
+ * Runs `work` in a transaction of the attempt. Until the transaction ends, the session has the name
+ * of the attempt, and the change log attributes changes to the load of the task. With
+ * `isAsynchronous`, the commit returns before the data is on disk. Use it only if the work's ledger
+ * row is in the same transaction. A crash then loses both the rows and the ledger row, and the work
+ * is repeated.
  */
-export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
-  const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
-  await sql`
-    select
-      set_config('application_name', ${taskSessionName(claim)}, true),
-      set_config('sluice.load_id', ${loadId}, true)`.execute(prepared(db));
+export function inTaskTransaction<T>(
+  pool: pg.Pool,
+  claim: TaskClaim,
+  work: (transaction: Transaction) => Promise<T>,
+  { isAsynchronous = false } = {},
+): Promise<T> {
+  const settings: LocalSettings = {
+    application_name: taskSessionName(claim),
+    'sluice.load_id': claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '',
+  };
+  return inTransaction(pool, work, isAsynchronous ? { ...settings, synchronous_commit: 'off' } : settings);
 }
 
 /** Ends the session of this attempt, which rolls back its transaction. */

@@ -9,6 +9,8 @@ import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
+import { lockLane } from '../../src/tasks/lane-store.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
 import { acceptFile, manualLoad, startManually } from '../support/files/load-file.ts';
 import { queues } from '../support/servers/site.ts';
@@ -131,6 +133,36 @@ describe('a server that merges small loads itself', () => {
     notified.length = 0;
     await accept(greedy, records(2));
     await untilNotified();
+  });
+
+  // proves: load-survives
+  test('a load whose server dies right after accepting it is merged once by a worker', async () => {
+    await openServer(1);
+    const dying: OwnTasks = {
+      ...ownTasks,
+      reserve: () => {
+        const place = ownTasks.reserve();
+        return place && { ...place, run: () => place.release() };
+      },
+    };
+    const jobId = await acceptFile({ ...t.system, ownTasks: dying }, greedy, records(3));
+    expect(await look(greedy, jobId)).toMatchObject({ status: 'processing', tally: { read: 0 } });
+    await sql`update tasks set lease_until = now() - interval '1 second'`.execute(t.system.db);
+    t.startWorker();
+    await untilCompleted(greedy, jobId);
+    expect(await look(greedy, jobId)).toMatchObject({ tally: { read: 3, inserted: 3 } });
+  });
+
+  test('a small load is accepted while another transaction has locked the lane, and starts afterwards', async () => {
+    await openServer(1);
+    const jobId = await inTransaction(t.system.pool, async ({ db }) => {
+      await lockLane(db, greedy);
+      const accepted = await accept(greedy, records(1));
+      expect(await look(greedy, accepted)).toMatchObject({ status: 'queued' });
+      return accepted;
+    });
+    await untilNotified();
+    expect(await look(greedy, jobId)).toMatchObject({ status: 'processing' });
   });
 });
 

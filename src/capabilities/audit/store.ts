@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Actor } from '../../domain/act.ts';
-import { columnOf, type Database, literally, rowsOf } from '../../postgres/database.ts';
+import { columnOf, type Database, literally, prepared, rowsOf } from '../../postgres/database.ts';
 
 export const entryOutcomes = ['done', 'refused'] as const;
 
@@ -44,7 +44,7 @@ export async function insertEntries(db: Database, entries: readonly NewEntry[]):
     on conflict (hour, action, environment_id, actor_kind, actor_name, session_id, address, thing, details)
       where hour is not null
     do update set count = e.count + excluded.count, last_at = greatest(e.last_at, excluded.last_at)`.execute(
-    db,
+    prepared(db),
   );
 }
 

@@ -4,9 +4,9 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { taskFields } from '../../domain/task.ts';
 import type { EndSeam } from '../../load/seam.ts';
-import { type Database, inTransaction } from '../../postgres/database.ts';
+import type { Database } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
-import { nameTaskSession } from '../../tasks/worker-store.ts';
+import { inTaskTransaction } from '../../tasks/worker-store.ts';
 import { type KeptReason, mirrorOf } from './outcome.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
 
@@ -51,8 +51,7 @@ export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   if (decided === null || decided.kept_because !== null) return;
   let listed = -1;
   while (listed !== 0) {
-    listed = await inTransaction(context.pool, async ({ db }) => {
-      await nameTaskSession(db, claim);
+    listed = await inTaskTransaction(context.pool, claim, async ({ db }) => {
       const count = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
       if (!(await renewTask(db, claim)))
         throw new ConflictError('another worker finishes the load, or it has ended');

@@ -14,8 +14,7 @@ import { RejectCauses } from '../../load/rejects/causes.ts';
 import { type CountedReject, insertRejects } from '../../load/rejects/store.ts';
 import { readLoadSource } from '../../load/running-store.ts';
 import type { HookContext } from '../../load/seam.ts';
-import { inTransaction } from '../../postgres/database.ts';
-import { nameTaskSession } from '../../tasks/worker-store.ts';
+import { inTaskTransaction } from '../../tasks/worker-store.ts';
 import { copyPatch } from './patch-store.ts';
 import { planPutBack, putBackProfiles, type RefusedLine } from './put-back-store.ts';
 import { planEvents, removeEvents } from './remove-events-store.ts';
@@ -32,11 +31,11 @@ export async function applyPatch(
   const { fileRef, environmentId, loadId } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const bytes = await context.files.readRange(fileRef, chunk.byteStart, chunk.byteEnd);
-  return inTransaction(
+  return inTaskTransaction(
     context.pool,
+    claim,
     async (transaction) => {
       const { db } = transaction;
-      await nameTaskSession(db, claim);
       const content = await copyPatch(transaction, bytes);
       const scope = { environmentId, loadId, chunkNo: claim.part };
       const kinds = { ...noOutcomesByKind };
@@ -57,7 +56,7 @@ export async function applyPatch(
       if (progress === null) throw new ConflictError('another attempt owns the task, or its load has ended');
       return progress;
     },
-    { asynchronous: source.chunkCount > 1 },
+    { isAsynchronous: source.chunkCount > 1 },
   );
 }
 

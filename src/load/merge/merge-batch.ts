@@ -37,6 +37,9 @@ export interface Merged {
   readonly superseded: number;
 }
 
+/** A batch of at most so many keys is not searched for unchanged rows before it is written. */
+const fewKeys = 500;
+
 /**
  * Merges a batch: copies it into a temporary table, deletes the rows that change nothing, and
  * upserts the remaining rows in key order.
@@ -45,7 +48,8 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   const { db } = transaction;
   const { entity, scope, keys, isSifted } = batch;
   await copyBatch(transaction, batch);
-  const dropsFirst = !isSifted && (await knowsSome(db, entity, scope.environmentId));
+  const mayDropFirst = !isSifted && keys > fewKeys;
+  const dropsFirst = mayDropFirst && (await knowsSome(db, entity, scope.environmentId));
   const before = dropsFirst ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   const written = await upsert(db, entity, scope);
   const mergedRows = before.rows + written.rows;

@@ -1,9 +1,8 @@
 import type { RawBuilder } from 'kysely';
 import { ConflictError } from '../../base/errors.ts';
 import type { TaskClaim } from '../../domain/task.ts';
-import { inTransaction } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
-import { nameTaskSession } from '../../tasks/worker-store.ts';
+import { inTaskTransaction } from '../../tasks/worker-store.ts';
 import type { LoadContext } from '../context.ts';
 import { type ChunksDone, countRestored } from '../merge/repeats.ts';
 import { requireLoad } from '../read-store.ts';
@@ -22,8 +21,7 @@ export async function concludePlan(
   chunks: ChunksDone,
 ): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
-  await inTransaction(context.pool, async ({ db }) => {
-    await nameTaskSession(db, claim);
+  await inTaskTransaction(context.pool, claim, async ({ db }) => {
     if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
     if (chunks.hasRewritten) await countRestored(db, subjectId, chunks.pass);
     const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
