@@ -5,8 +5,8 @@ import { ended, type LedgerLoad, progressed, report } from '../support/oracles/e
 import { anyQueue, onSite, type Site, type Sql } from '../support/servers/site.ts';
 
 /**
- * Enough rows to kill workers three times during the load. More rows would need much memory,
- * because the oracle of each test has two objects per row.
+ * Enough rows for three kills of workers during one load. More rows would need too much memory,
+ * because the oracle of each test keeps two objects per row.
  */
 const rows = 36_000;
 const file = createEventFile(rows);
@@ -52,7 +52,7 @@ async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expect
   );
   expect(kind).toEqual(track);
   const texts = eventTexts(await readAllEvents(sql), file.times);
-  // Compares the lines without the test framework, which would take minutes.
+  // Comparing so many lines with `toEqual` would take minutes.
   expect(texts.length).toBe(file.texts.length);
   expect(texts.find((text, index) => text !== file.texts[index])).toBeUndefined();
   const [remains] = await sql<{ notes: number }>(

@@ -61,7 +61,7 @@ test.concurrent.each(oneQueue('postgres'))(
       const written = watch(api, second.jobId);
       const job = await written.ended('completed');
       await written.stop();
-      // The one additional row reports the removal of user 1.
+      // The export has one more row, which reports that user 1 was removed.
       expect(job.rows).toBe(rows + 1);
       expect((await ended({ since: job.cursor, include_removed: true })).rows).toBe(0);
     }),

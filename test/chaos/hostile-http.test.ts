@@ -65,8 +65,7 @@ describe('an attack over HTTP', () => {
       const api = await site.serve();
       await site.work();
       const hostile = await site.addEnvironment('hostile');
-      // The loads have no chunks. Therefore the first load never ends, and the other loads wait for
-      // it.
+      // These loads have no chunks. Therefore the first one never ends, and all others wait for it.
       await site.sql(
         `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, total_rows, chunk_count)
          select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 1, 1
@@ -91,8 +90,8 @@ describe('an attack over HTTP', () => {
       } finally {
         attacking = false;
       }
-      // Computing the queue position of each job, as an earlier version did, took ten seconds with
-      // ten callers.
+      // An earlier version computed the queue position of each job, which took ten seconds with ten
+      // callers.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {

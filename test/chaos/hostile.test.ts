@@ -7,7 +7,7 @@ import { peakBytes } from '../support/servers/processes.ts';
 import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** A request by a caller with a valid key. Only one server and one worker run. */
+/** A harmful request by a caller with a valid key. The service has one server and one worker. */
 interface Attack {
   readonly name: string;
   readonly status: number | readonly number[];
@@ -20,8 +20,8 @@ const liveWithinMs = 1_000;
 const importWithinMs = 10_000;
 const endsWithinMs = 60_000;
 /**
- * Maximum number of measurements. A late response is measured again, because other processes may
- * have caused the delay.
+ * Maximum number of measurements. If responses are late, the test measures again, because other
+ * processes may have caused the delay.
  */
 const attempts = 2;
 const pollMs = 50;
@@ -173,7 +173,7 @@ test('during any attack of one environment, liveness answers within 1 s and the 
     const [api] = await Promise.all([site.serve(), site.work()]);
     const peak = () => peakBytes(api.process.pid) / MiB;
     const neighbour = await addNeighbour(site, api);
-    // The first two attacks need a property with a long name, and rejects that contain many commas.
+    // The first two attacks use this property with a long name, and these rejects with many commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
     const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');
@@ -201,7 +201,7 @@ async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
   return callApi(process, url, key);
 }
 
-/** Loads a small file. Returns a description of what was late, or `null`. */
+/** Loads a small file. Returns what took too long, or `null` if nothing did. */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

@@ -5,8 +5,8 @@ import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum milliseconds until the lost chunks are completed. Measured from the restart of workers,
- * because the last kill leaves no worker.
+ * Maximum milliseconds until the lost chunks are completed. The time starts when new workers have
+ * started, because the last kill leaves none.
  */
 const recoveryMs = 15_000;
 
@@ -17,8 +17,8 @@ interface Kill {
 }
 
 /**
- * Shares of the load after which workers are killed. Each kill hits one worker, except the last,
- * which hits all workers.
+ * How much of the load is done when workers are killed. Each kill ends one worker, except for the
+ * last, which ends all of them.
  */
 const kills = [0.1, 0.3, 0.5, 0.7];
 
@@ -74,9 +74,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns the milliseconds from a kill until each lost chunk was completed. Of several kills, the
- * first after which the chunk's lease was not renewed counts. Counting an earlier kill can only
- * increase the result.
+ * Returns, for each lost chunk, the milliseconds from the kill of its worker to its completion. If
+ * several kills are possible, assumes the first one after which the lease was not renewed. Assuming
+ * a kill that was too early only makes the result larger.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

@@ -101,7 +101,8 @@ async function acceptAndKill(site: Site): Promise<string> {
     return waiting.length > 0 || (site.redis !== null && status === 'processing');
   });
   await api.process.kill('SIGKILL');
-  // Otherwise, PostgreSQL would complete the killed server's statement, which notifies the queue.
+  // PostgreSQL would otherwise complete the statement of the killed server, and thereby notify the
+  // queue.
   await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
   await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
   return jobId;

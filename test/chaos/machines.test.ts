@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum milliseconds until the load balancer, which probes every 50 ms, stops sending requests to
- * a server. The rest is a margin for a busy machine.
+ * How long a stopping server still accepts requests, in milliseconds. The load balancer probes it
+ * every 50 ms, so the rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 

@@ -76,8 +76,8 @@ async function send(api: Api, option: string): Promise<string> {
 }
 
 /**
- * As soon as the job reaches each of `shares`, kills every process and starts new ones. Returns the
- * last server.
+ * Waits until the job reaches the next of `shares`, then kills every process and starts new ones.
+ * Repeats this for all shares. Returns the last server.
  */
 async function killAll(site: Site, before: Api, jobId: string, shares: readonly number[]): Promise<Api> {
   let api = before;

@@ -7,9 +7,9 @@ import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../suppo
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Each test removes a safeguard and proves that the usual check after a fault then fails. With the
- * safeguards, the same scenarios have exact results: the first test below proves this for the
- * fence, and finish.test.ts for the replay. lost-api.test.ts tests the reconciler.
+ * Each test turns off one safeguard, causes a fault, and proves that the usual check then fails.
+ * With the safeguard, the same fault must do no harm. The first test below proves this for the
+ * fence, finish.test.ts for the replay, and lost-api.test.ts for the reconciler.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
@@ -20,16 +20,16 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
-      // The late worker reports no error, although the owner of the chunk has already stored equal
-      // rejects.
+      // The owner of the chunk has already stored the same rejects. For the late worker, this is
+      // not an error.
       expect(late.output).not.toContain('a task failed');
     });
   });
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // The file has no rejects. Rejects are stored by row number, so those of two attempts would
-      // conflict, which would act like a fence.
+      // The file has no rejects. Otherwise, both attempts would store rejects with the same row
+      // numbers. The second attempt would fail on that conflict, as if there were a fence.
       const allValid = createProfileFile({ rows: 50_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);

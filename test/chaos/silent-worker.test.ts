@@ -40,7 +40,8 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The deletion of this user, requested below, also removes this file. The removal hangs.
+      // The deletion below erases a user of this file. It therefore removes the file, and that
+      // removal hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {
@@ -71,8 +72,8 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       expect(longest.health).toBeLessThan(1_000);
       // Ending a hanging worker takes seconds. The margin is for a busy machine.
       expect(longest.load).toBeLessThan(30_000 + 20 * usual);
-      // Hanging workers were ended and replaced. A task that has ended two workers must not end
-      // another worker of the fleet.
+      // The service ended and replaced the hanging workers. After a task has cost the fleet two
+      // workers, it must not cost any more.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);
       const workers = [...fleet.pids].sort();
@@ -99,7 +100,7 @@ test('a process that was paused for longer than its limit lives on, and ends onc
   try {
     await alive();
     child.kill('SIGSTOP');
-    // A fixed wait is necessary, because the process must not end during the wait.
+    // The wait has a fixed length. There is no event to wait for, because the process must not end.
     await sleep(2_500);
     child.kill('SIGCONT');
     for (let count = 0; count < 30; count++) await alive();
@@ -136,9 +137,9 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens minutes to seconds. Ends leases that were not renewed for 4 s. When a task has lost
- * three workers, sets its losses to one below the limit, because the losses in between would only
- * be counted.
+ * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. When a task has
+ * lost three workers, sets its losses to one below the limit, because the service only counts the
+ * losses in between.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

@@ -140,7 +140,7 @@ async function accepted(api: Api, file: ProfileFile, number: number): Promise<st
   if (response === null) return null;
   const text = await response.text().catch(() => '');
   if (response.status === 200 && text !== '') return (JSON.parse(text) as { job_id: string }).job_id;
-  // The service still processes the first request, or the service is unavailable.
+  // 409: the service still processes the first request. 503: the service is unavailable.
   expect([200, 409, 503], text).toContain(response.status);
   return null;
 }

@@ -119,8 +119,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually, the disk is found full at the write of a table's page, and the database keeps running.
-  // If it is found full at a write to the log (WAL), the database ends.
+  // Usually, PostgreSQL first finds the disk full when it writes a page of a table. It then keeps
+  // running. If it first finds the disk full when it writes the WAL, it ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';
@@ -132,7 +132,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   );
   if (finder === 'by the load') await expectFullDiskTold(house);
 
-  // Now the disk is also found full when the log is written. The database ends and cannot restart.
+  // This statement fills the WAL. PostgreSQL finds the disk full there, ends, and cannot restart.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.prints(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };

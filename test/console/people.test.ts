@@ -170,7 +170,7 @@ test('companies are listed and filtered, and a company is shown with its people'
   const list = await stage.open('/companies');
   await list.getByText('globex').waitFor();
   await list.getByLabel('Property').fill('plan:none');
-  // The filter loses the focus and the row receives it. Each of the two events changes the address.
+  // The address changes twice here: when the filter loses the focus, and when the row receives it.
   await list.locator('.row-open').first().focus();
   await list.getByText('No company matches').waitFor();
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());

@@ -11,17 +11,18 @@ import { systemOfFile } from '../support/servers/system.ts';
 import { readCsvRows, readNdjsonRows } from '../unit/mapping/read-rows.ts';
 
 /*
- * Ratios of processor time to a baseline that never changes and is measured in alternation. Each
- * budget is 1.15 times the ratio measured when it was set. A change that makes the work more
- * expensive on purpose raises the budget in the same commit.
+ * Each test compares processor time with that of a baseline that never changes. Work and baseline
+ * are measured alternately. A budget limits their ratio to 1.15 times the ratio at the time when
+ * the budget was set. A change that makes the work more expensive on purpose raises the budget in
+ * the same commit.
  */
 
-/** Processor time of processes in nanoseconds, which some kernels do not count. */
+/** Some kernels do not count the processor time of processes in nanoseconds. */
 const isCounted = existsSync('/proc/self/schedstat');
 const budgets = { csv: 0.98, ndjson: 1.9, newUsers: 1.25, changedUsers: 1.15, event: 1.25 };
 
 const t = await systemOfFile();
-/** Merges take longer than mapping. */
+/** A merge takes longer than mapping, so merges are measured fewer times. */
 const turns = { mapping: 15, merging: 5 };
 
 /** Does some work. Returns its processor time in seconds. */

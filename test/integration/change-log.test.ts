@@ -97,7 +97,7 @@ describe('the log of changes', () => {
       );
       expect(image).toMatchObject({ position_before: unlogged, before: { n: '3' } });
       expect(image?.['position']).toBeGreaterThanOrEqual(since);
-      // Switching on a log that is already on must not lock the log.
+      // The log is already on. Switching it on again must not lock it.
       await switchChangeLog(client, 14, log);
       expect(await readLog()).toMatchObject({ since });
       expect(await readChangeLog(t.system.pool)).toMatchObject({ isOn: true, days: 0 });
@@ -232,8 +232,7 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // Replaces the function with the one that a copy on a server with lower transaction ids would
-      // have.
+      // Makes the database look like a copy on another server, whose transaction ids are lower.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
@@ -295,7 +294,7 @@ describe('erased people and companies', () => {
     await loadFile(t.system, environmentId, text({ user_id: erased, plan: 'planned' }), { plan: true });
     const refused = await load({ user_id: erased, company_id: '', plan: [] }, { plan: erased });
     expect(refused.tally.rejected).toBeGreaterThan(0);
-    // This removes the row, but its images remain in the log.
+    // This removes the row of the user. The log still contains images of it.
     await ask('delete from users where user_id = $1', [before]);
     expect(await placesOf(ids)).toEqual(
       expect.arrayContaining([partition(0), 'planned_rows', 'load_rejects', 'users']),
@@ -377,8 +376,8 @@ test('the examples of sql/README.md for the log of changes return the documented
 });
 
 /**
- * Returns the names of all tables, including those of the queue, with a row that contains one of
- * the strings as text or bytes.
+ * Returns the names of all tables that contain one of the strings in any row, as text or as bytes.
+ * Includes the tables of the queue.
  */
 async function placesOf(texts: readonly string[]): Promise<string[]> {
   const tables = await ask(`

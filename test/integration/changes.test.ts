@@ -97,7 +97,8 @@ async function doStep(environmentId: number, action: Step): Promise<number | nul
     await (await acceptDeletion(t.system, environmentId, action.entity, [action.key])).run();
   else if (action.kind === 'operator')
     await connectTo(t.databaseUrl, (client) =>
-      // A statement that would give two profiles the same key is refused and changes nothing.
+      // If the statement would give two profiles the same key, PostgreSQL refuses it and nothing
+      // changes.
       client
         .query(action.statement, [environmentId, action.key])
         .catch((error: { code?: string }) => expect(error.code).toBe('23505')),
@@ -135,7 +136,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** Whether the version that the change replaced was also written after the cursor. */
+  /** Whether the replaced version was itself written after the cursor. */
   readonly made: boolean;
 }
 

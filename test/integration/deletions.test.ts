@@ -139,8 +139,8 @@ describe('deleted users', () => {
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
     paused.open();
-    // The worker has completed its current step. The stop does not count as a failed attempt, and
-    // another worker may claim the deletion immediately.
+    // The worker stops after its current step. This does not count as a failed attempt, and another
+    // worker may claim the deletion immediately.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
     const [row] = await t.system.db
       .selectFrom('tasks')
@@ -182,7 +182,7 @@ describe('the lane', () => {
 
     await before.chunk(1);
     expect((await before.finish()).status).toBe('completed');
-    // When the first load ends, the deletion starts, but the load behind it does not.
+    // The end of the first load starts the deletion. The second load waits behind the deletion.
     expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
     expect((await after.look()).status).toBe('queued');
     await after.chunk(0);

@@ -174,7 +174,8 @@ describe('the lake in other engines', () => {
         columnOf.set(id, `${name} ${type}`);
       }
     }
-    // The 14 columns are 8 event fields, 4 properties, and 2 new properties that replace old ones.
+    // The 14 column ids: 8 for the fields of an event, 4 for properties, and 2 for properties that
+    // were replaced, or removed and later added again.
     expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
     for (const [name, id] of Object.entries(idsAfter)) expect(columnOf.get(id)).toMatch(`${name} `);
     expect(await columns()).toMatchObject({
@@ -204,8 +205,8 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 test('archived events are in the lake and not in exports, which state the limit', async () => {
   const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
   await insertEvents(t, [...makeEvents(environmentId, 500, 14), ...makeEvents(neighbour, 50, 14)]);
-  // Events with one of the names are kept longer, so the month is not dropped as a whole. Its other
-  // events are removed in pieces.
+  // `signup` events are kept longer, so pruning cannot drop the whole month. It removes the other
+  // events in pieces.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
   await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
     event_retention: [{ key: '*', days: 0 }],
@@ -375,7 +376,8 @@ describe('the deletion of archived events', () => {
     let isDeleted = false;
     const files: FileStore = {
       ...t.system.files,
-      // At this point, the files have been written from the snapshot but not committed.
+      // `readRange` is called after the files were written from the snapshot, but before they are
+      // committed.
       async readRange(...range) {
         if (!isDeleted) {
           isDeleted = true;
@@ -429,7 +431,7 @@ async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   );
 }
 
-/** Returns the id without a byte order mark, as `comparable` does. */
+/** Removes a byte order mark from the id, as `comparable` does. */
 const bareId = ({ id }: StoredEvent): string => id.replace('\uFEFF', '');
 
 async function storedIds(environment: number): Promise<string[]> {

@@ -74,7 +74,7 @@ interface Scene {
 }
 
 /**
- * Runs a scene: an early load, the mirror, single records at various moments, and a late load.
+ * Runs one scene: an early load, then the mirror, then a late load, with single records in between.
  * Returns the users and the mirror's job.
  */
 async function play(environment: number, scene: Scene, options: FileOptions | null) {
@@ -236,8 +236,8 @@ test('a mirror removes nothing while changes are not logged for an undo', async 
     });
   } finally {
     await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
-    // Marks the log as complete, so that later tests need not wait for transactions in other
-    // databases.
+    // Declares the log complete from the start. Otherwise, later tests would have to wait for open
+    // transactions of other databases.
     await sql`update change_log set complete_since = 0`.execute(t.system.db);
   }
   expect(await ids()).toEqual(['u0', 'u1']);
@@ -339,8 +339,8 @@ test('later files of another environment do not stop a mirror', async () => {
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
   await cancelLoad(quiet, environmentId, job);
   const otherEnvironment = await newEnvironment(t.system);
-  // The second file changes none of its profiles. In the environment of the mirror, this load would
-  // stop the mirror.
+  // The second load changes nothing. In the environment of the mirror, even such a load would stop
+  // the mirror.
   for (const ids of [
     ['u0', 'u1', 'u2'],
     ['u0', 'u1'],

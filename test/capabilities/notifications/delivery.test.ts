@@ -17,7 +17,7 @@ import { systemOfFile } from '../../support/servers/system.ts';
 import { makeTasksDue, runDueTasks } from '../../support/servers/tasks.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 
-/* Tests the messages about an export to the addresses in its request. */
+/* Tests the messages that an export sends to the addresses in its request. */
 
 const t = await systemOfFile();
 beforeEach(async () => {

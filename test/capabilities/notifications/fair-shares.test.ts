@@ -12,8 +12,8 @@ import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
 const queuedCount = 200;
 /**
- * Maximum number of the first environment's tasks that may run before the other environment's task.
- * Some of them may already be running. After those, the environments take turns.
+ * At most this many tasks of the greedy environment may run before the task of the other
+ * environment. Tasks that already run finish first. Then the environments take turns.
  */
 const precedingTasks = 6;
 

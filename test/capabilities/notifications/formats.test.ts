@@ -31,11 +31,11 @@ function add(body: object) {
   return server.json<Subscription & Partial<ErrorBody>>('/v1/subscriptions', options);
 }
 
-/** Mentions and links would be in angle brackets. */
+/** Decodes Slack's escapes. Slack reads only unescaped angle brackets as mentions and links. */
 const shownBySlack = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-// The name comes from outside. Slack would notify everybody because of its first part.
+// Callers choose file names. Unescaped, the beginning of this one would notify everybody.
 const filename = '<!channel> & *b* [x](mailto:a@b) {{{DATE(2026)}} <@U1>.csv';
 const outcome = [`[default] ${filename} completed with rejects`, '2 records read, 1 refused', 'missing_id 1'];
 

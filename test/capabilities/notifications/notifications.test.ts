@@ -272,20 +272,21 @@ test.each([
   const { db } = t.system;
   const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
   for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
-  // The only chunk of a load completes it. Otherwise, `finish` does.
+  // If a load has only one chunk, that chunk ends the load. Otherwise, the `finish` task does.
   const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
   await sql`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
     db,
   );
-  // Rolling back the transaction that ends a load creates no delivery.
+  // This trigger makes the transaction that ends the load fail. The rollback also removes the
+  // delivery.
   await sql`
       create constraint trigger refuse after update on loads deferrable initially deferred
       for each row when (new.status = 'completed') execute function refuse()`.execute(db);
   expect(await finish()).toMatchObject({ status: 'processing' });
   await sql`drop trigger refuse on loads`.execute(db);
   expect(await deliveries()).toEqual([]);
-  // If the delivery cannot be created, the load does not end.
+  // This trigger refuses the delivery, so the load must not end either.
   await sql`
       create trigger refuse before insert on notification_deliveries for each row execute function refuse()`.execute(
     db,
@@ -449,7 +450,7 @@ describe('a sender', () => {
     if (claim === null) throw new Error('nothing to claim');
     const { rows } = await sql<{ ms: number }>`
       select extract(epoch from lease_until - now())::float8 * 1000 as ms from tasks`.execute(db);
-    // Until this time, the delivery counts as running for its receiver.
+    // The delivery counts as running for its receiver until its lease ends.
     expect(rows[0]?.ms).toBeGreaterThan(0);
     expect(rows[0]?.ms).toBeLessThanOrEqual(LEASE_MS);
     const attempt = await beginAttempt(db, claim.subjectId);
@@ -501,7 +502,8 @@ describe('a sender', () => {
     for (let count = 0; count < 4; count++) await load();
     const { db } = t.system;
     const claims = await connectTo(t.databaseUrl, async (gate) => {
-      // A claim counts the running deliveries while it holds this lock.
+      // Every claim takes this lock while it counts the running deliveries, so all claims wait
+      // here.
       await gate.query(`begin; select pg_advisory_xact_lock(${0x47525550}, hashtext('delivery'))`);
       const claiming = Array.from({ length: 4 }, () => takeTask(sender(), deliveryJob));
       await waitFor('all claims to wait for the lock', async () => {

@@ -68,7 +68,7 @@ const grant = (tenant: Tenant, value: string, ...scopes: string[]) =>
 
 const isSignedIn = async (who: Visitor) => (await who.api('GET', '/v1/console/session')).status === 200;
 
-/** Makes the last response of the provider old. */
+/** Pretends that the provider last confirmed the session `minutes` ago. */
 const age = (minutes: number) =>
   t.system.pool.query(
     `update oidc_sessions set checked_at = now() - $1 * interval '1 minute', check_until = now()`,
@@ -375,7 +375,7 @@ test('no row, log line, setting or answer has a token or the client secret in cl
   }
 });
 
-/** Returns an administrator's responses from all reads that need no id. */
+/** Requests every read that needs no id, as an administrator. Returns the responses. */
 async function readEverything(): Promise<string[]> {
   const admin = await signIn(server, adminKey);
   const { paths } = (await describedApi()).document;

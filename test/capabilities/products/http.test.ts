@@ -262,7 +262,7 @@ describe('a key in the body', () => {
     const connections = await Promise.all(Array.from({ length: 4 }, () => server.connect()));
     for (const connection of connections) {
       connection.head('POST /v1/t HTTP/1.1', 'Host: x', 'Content-Length: 1048576', 'Expect: 100-continue');
-      // The server requests the body once it has memory for it.
+      // The server sends 100 Continue as soon as it has memory for the body.
       await connection.until(/100 Continue/);
     }
     const body = { ...event, writeKey: key };

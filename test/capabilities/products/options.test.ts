@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
-/* Tests that load options, and rules for all records, apply to records of another product. */
+/*
+ * Tests that load options, and rules for all records, also apply to records in other products'
+ * formats.
+ */
 
 const { server } = await openServer({ worker: true });
 

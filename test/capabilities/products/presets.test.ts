@@ -76,7 +76,7 @@ describe('an export file of a product', () => {
   // proves: presets
   test('an export file of Segment becomes users, companies and events', async () => {
     const { load, users, companies, events } = await loadSample('segment');
-    // In the file, ada's group call follows her identify call.
+    // ada's identify call counts as superseded, because her group call follows it in the file.
     expect(load.tally).toEqual({ ...noOthers, read: 6, inserted: 5, superseded: 1, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },

@@ -25,7 +25,7 @@ const strict = {
   properties: { plan: { enum: ['free'], otherwise: 'refuse' }, age: { type: 'integer' } },
 } as const;
 const document: RulesDocument = { users: strict, companies: strict, events: strict };
-/** Applies rules as another process would, without notifying the server of this test. */
+/** Applies rules as another process would. The server of this test is not notified. */
 const applyElsewhere = (to = environmentId) => applyRules(t.system, to, document, null);
 const broken = { problems: [{ code: 'breaks_rule', details: 'plan' }] };
 

@@ -76,8 +76,8 @@ test.each([
     return (user + system) / 1000;
   };
   for (const input of texts) {
-    // The best of ten times counts, because compilation and other processes slow down the first
-    // few.
+    // Takes the best of ten attempts: compilation slows down the first few, and other processes can
+    // slow down any of them.
     let best = cpuMs(input);
     for (let attempt = 1; attempt < 10 && best >= 50; attempt++) best = Math.min(best, cpuMs(input));
     expect(best).toBeLessThan(50);

@@ -27,7 +27,7 @@ interface Tenant {
   readonly environment: { readonly environmentId: number };
 }
 
-/** A way to send users. Returns the ids of the refused users. */
+/** Sends users in one of several ways. Returns the ids of the users that the service refused. */
 type Way = (tenant: Tenant, users: readonly Record<string, unknown>[]) => Promise<string[]>;
 
 const post = (path: string, key: string, body: string, type: string) =>
@@ -112,7 +112,7 @@ const ways: Readonly<Record<string, Way>> = {
     ),
 };
 
-/** Arrays cannot contain events, so `bulk` does not support them. */
+/** `bulk` sends arrays, which cannot contain events. */
 const waysOf = (entity: 'users' | 'events') =>
   Object.entries(ways).filter(([name]) => entity === 'users' || name !== 'bulk');
 const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
@@ -123,7 +123,7 @@ const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
 
 type Value = string | number | boolean;
 
-/** Rules whose types judge a JSON value like its text in a CSV. */
+/** Uses only types that treat a JSON value in the same way as the text of that value in a CSV. */
 const ruleOf = fc.oneof(
   fc.record(
     { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },
@@ -191,7 +191,9 @@ const isDay = (text: string) => {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
 };
 
-/** Numbers keep all digits. */
+/**
+ * Converts a value to the type of a rule. Returns `undefined` if the value does not match the type.
+ */
 function convert(type: string, value: Value): Value | undefined {
   const text = String(value);
   if (type === 'text') return text;

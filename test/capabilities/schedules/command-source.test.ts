@@ -116,7 +116,7 @@ test('`curl` fetches the export of a product for the day of the schedule', async
   web.answer('/export', ({ url }, response) => response.end(`{"user_id":"${url?.slice(-10)}"}\n`));
   const curl = { run: ['curl', '-sSf', `${web.url}/export?day={yesterday}`] };
   expect(await runCommand(curl)).toMatchObject({ status: 'completed' });
-  // Runs requested by a test are due on January 1.
+  // The requested run is due on January 1, so `{yesterday}` is December 31.
   expect(Object.keys(await users())).toEqual(['2025-12-31']);
   const missing = { run: ['curl', '-sSf', `${web.url}/none`] };
   expect(await runCommand(missing)).toMatchObject({

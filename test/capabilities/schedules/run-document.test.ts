@@ -40,8 +40,8 @@ const withoutHosts = (document: object): unknown =>
   JSON.parse(JSON.stringify(document).replaceAll(/https?:\/\/[^/"]+/g, ''));
 
 /**
- * Runs a schedule to its end. Checks the document of the run at every moment before, and the equal
- * document of the event about its end. Returns the document.
+ * Runs a schedule to its end. Checks the run's document after every step, and checks that the event
+ * about the end contains the same document. Returns the document.
  */
 async function run(fields: Readonly<Record<string, unknown>>): Promise<ScheduleRun> {
   const schedule: ScheduleDefinition = readSchedule({ notify: { emails: [address] }, ...fields });
@@ -181,7 +181,7 @@ test('runs that are listed together have the documents of single runs, with the 
     };
     const counted = databaseOn({ query } as unknown as pg.PoolClient);
     expect(await renderScheduleRuns(counted, runs, server.address)).toEqual(documents);
-    // Items, loads, exports with their files, and rejects.
+    // One query each for items, loads, exports, files of exports, and rejects.
     expect(queries).toBeLessThanOrEqual(5);
   } finally {
     client.release();

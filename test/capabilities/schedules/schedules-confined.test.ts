@@ -61,7 +61,7 @@ test('every worker follows changes of schedules, and each due time has one run',
   const put = (name: string) => writeFile(join(folder, 'in/default', name), `user_id\n${name}\n`);
   await put('first.csv');
   await put('second.csv');
-  // The first due time follows the moment at which the schedule was saved.
+  // A schedule that is saved now is first due at the next full hour.
   const hour = Math.ceil(Date.now() / hourMs) * hourMs;
   let now = new Date();
   const settings = { ...context.schedules, now: () => now };

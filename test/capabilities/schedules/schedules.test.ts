@@ -116,8 +116,8 @@ const add = (id: string, at: string | null = null) =>
     from coalesce(${at}::timestamptz, now()) as at`.execute(context.db);
 
 /**
- * Prevents the service from recording that a file of this name was loaded, until the returned
- * function is called.
+ * Makes the service fail to record that the file `name` was loaded, until the returned function is
+ * called.
  */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
@@ -201,7 +201,7 @@ describe('the due times of schedules', () => {
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The waiting schedule has a later run, which must not be claimed yet.
+    // The schedule `waits` has a second run. It must not be claimed while the first one runs.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
@@ -274,8 +274,8 @@ describe('the files of a schedule', () => {
 
   // proves: mirror
   test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
-    // Otherwise, open transactions of other databases could leave it unknown whether the log is
-    // complete.
+    // Declares the log complete from the start. Otherwise, open transactions of other databases
+    // could prevent the service from knowing that it is complete.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
     expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });
@@ -748,7 +748,7 @@ describe('the notification about a run', () => {
     const otherSchedule = notifying('other.csv', { emails: [address] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // The run that was created first is processed first and alone.
+      // Each call of `doNext` processes one run. It begins with the run that was created first.
       await request(stuckSchedule, '2026-03-01T11:00:00Z');
       await request(otherSchedule, '2026-03-01T10:00:00Z');
       await doNext(context);

@@ -116,8 +116,8 @@ test('no suppressed person is stored, and all others are, after any actions', as
         const jobId = loads.pop();
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
-        // This property does not cover the effects of an undo on other people, so the oracle copies
-        // them from the database.
+        // This test does not predict how an undo affects other people. The oracle takes their state
+        // from the database.
         const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;

@@ -100,7 +100,7 @@ test.each([
 ] as const)('suppressed records of a file leave no text: %s', async (_, content, options) => {
   await suppress('gone');
   for (const existing of ['', 'u1']) {
-    // The first load only inserts new users. The second load merges.
+    // The first load finds no users, so it only inserts. The second finds a user, so it merges.
     if (existing !== '') await load(`user_id\n${existing}\n`);
     const ended = await load(content, { ...options });
     expect(ended).toMatchObject({ status: 'completed', tally: { read: 3, rejected: 1 } });

@@ -12,7 +12,7 @@ import { systemOfFile } from '../../support/servers/system.ts';
 const t = await systemOfFile();
 const lists = await Promise.all(capabilities.flatMap(({ definitions }) => definitions?.() ?? []));
 
-/** One item of each list, by its name. */
+/** A valid item for each list, by the name of the list. */
 const samples: Readonly<Record<string, string>> = {
   lake_columns: '[{ key: plan, type: string }]',
   access: '[{ key: team, value: data-team, scopes: [read, export] }]',

@@ -96,7 +96,6 @@ function problem({ method, path }: FuzzRequest, { status, headers, body }: FuzzA
   if (status >= 500) return '5xx';
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
   if (status < 400 || method === 'HEAD') return null;
-  // A request that is not valid HTTP gets no id. The dashboard's package sends its own responses.
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   return isErrorRecord(body) ? null : `no error record of ${path}`;
 }
@@ -230,7 +229,7 @@ function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
     : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** Bodies that routes accept. A route receives those whose members it knows. */
+/** Valid bodies. A route is sent those whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },
@@ -256,7 +255,7 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
       arbitrary: fc.tuple(validBody, oddMembers).map(([base, members]) => toJson({ ...base, ...members })),
     },
     { weight: 2, arbitrary: anything.map(toJson) },
-    // JSON.stringify never writes this escape.
+    // An escaped half of a surrogate pair.
     { weight: 1, arbitrary: text.map((letters) => Buffer.from(`{"user_id":"\\ud800${letters}"}`)) },
     { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },

@@ -84,7 +84,7 @@ test('every route of jobs answers 404 for a job of another environment', async (
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // Fields of capabilities that the load does not use.
+    // These members belong to capabilities that the load does not use.
     undoes: [],
     undone_by: null,
     undo: null,

@@ -79,7 +79,7 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   return values;
 }
 
-/** Lists a profile once for each of its changes. */
+/** Returns the profiles that the file changes. A profile that changes twice is returned twice. */
 function changedProfiles({ records }: RandomFile): string[] {
   return records.flatMap((record) => {
     if (record === 'rejected') return [];
@@ -90,8 +90,8 @@ function changedProfiles({ records }: RandomFile): string[] {
 }
 
 /**
- * With several chunks, a value can change and then change back. A file that changes a profile
- * repeatedly is therefore loaded as one chunk, which writes only the result.
+ * Chunk size for a file that changes a profile more than once. One chunk writes only the result.
+ * Several chunks could change a value and then change it back.
  */
 const oneChunk = 1_000_000;
 const chunkBytesOf = (file: RandomFile, chunkBytes: number): number => {
@@ -175,7 +175,7 @@ test('after any steps the profiles are as if the undone loads had changed nothin
     fc.array(step, { minLength: 3, maxLength: 8, size: 'max' }),
     async (steps) => {
       const environmentId = await newEnvironment(t.system);
-      /** The changes and the job of each step, in order. An undo has no changes of its own. */
+      /** For each step in order, its changes and its job. An undo has no changes here. */
       const journal: {
         readonly changes: Changes;
         readonly jobId: string | null;

@@ -91,7 +91,8 @@ test('a condition exports the users that meet it, with their companies and event
     companies: ['acme'],
     events: ['u2'],
   });
-  // Neither events nor profiles of another environment count, nor do users without a profile.
+  // Users without a profile do not count. Events and profiles of another environment do not count
+  // either.
   expect(await idsOf({ where: { not: { event: 'paid' } } })).toMatchObject({
     users: ['u2', 'u4'],
     events: ['u2'],

@@ -13,7 +13,7 @@ import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /**
- * Maximum milliseconds of a health check: the maximum of its slowest part, plus a margin for a busy
+ * Maximum milliseconds of a health check: the limit of its slowest part, plus a margin for a busy
  * machine.
  */
 const answersWithinMs = 2_500;
@@ -168,8 +168,8 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // The server already knows that the connection is lost, so it must respond early. A prober
-      // usually waits only one second.
+      // The server already knows that the connection is lost, so it must not wait for it. A prober
+      // usually allows only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);

@@ -82,7 +82,7 @@ describe('answers that are not read', () => {
     };
     const connections = await Promise.all(Array.from({ length: 4 }, () => unread(path, 4)));
     await waitFor('a refusal', async () => (await statusOf()) === 429);
-    // No keys are used, so each route counts as an environment.
+    // These requests have no keys. Without a key, the limit counts each route as an environment.
     expect((await fetch(new URL('/large', address))).status).toBe(200);
     for (const { socket } of connections) socket.destroy();
     await waitFor('answers to be made again', async () => (await statusOf()) === 200);
@@ -121,7 +121,7 @@ describe('answers that are not read', () => {
   });
 });
 
-/** Returns a public id in the form of a key id, although no key has it. */
+/** Returns an id with the form of a key's public id. No key has it. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
@@ -177,7 +177,8 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // The other lists waited equally long, because only a few connections are reserved for lists.
+      // Only a few connections are reserved for lists. The other lists waited equally long for one
+      // of them.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {
@@ -264,8 +265,8 @@ describe('a connection that is reset', () => {
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
     /**
-     * Requests that the client aborts by resetting the connection after it has received `until`, or
-     * immediately if `until` is missing.
+     * Requests that a client aborts: it resets the connection as soon as it has received `until`,
+     * or immediately if `until` is missing.
      */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
       { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },

@@ -10,7 +10,10 @@ afterAll(() => site.close());
 type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Numbers identify users and companies. `undefined`: not in the request. `null`: no company. */
+/**
+ * An identify request. Its users and companies have numbers. `undefined` means that the request
+ * lacks the field. A company of `null` means that the user has no company.
+ */
 interface Identify {
   readonly user: number;
   readonly metadata: Texts | undefined;
@@ -49,7 +52,7 @@ function identifyOf(users: readonly number[], companies: readonly number[]): fc.
 }
 
 const users = [0, 1, 2, 3];
-/** A single chain of requests. Each request waits for the previous one. */
+/** One chain of requests. Each request waits for the previous one. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
 /**
  * One chain of requests per user. All chains run concurrently. Users do not share companies, so the

@@ -26,7 +26,7 @@ test('two servers that identify one user and its company at once store user and 
   const seen: string[] = [];
   for (let round = 0; round < 200; round++) {
     await Promise.all(
-      // The two servers alternate in sending first.
+      // The two servers take turns at sending first.
       [round % 2, 1 - (round % 2)].map((server) => {
         const { ingest } = servers[server] ?? site.t.system;
         const values = { by: String(server), bytes: 'x'.repeat(100) };
@@ -245,7 +245,7 @@ describe('identifies of one user', () => {
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // Meanwhile, later records that need not wait are stored.
+    // These later records do not depend on the lock, so they are stored while it is held.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();

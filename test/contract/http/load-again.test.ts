@@ -36,7 +36,9 @@ const uploadAgain = (jobId: string) =>
 const loadBody = (upload: FileUpload, more: object = {}) =>
   JSON.stringify({ upload_id: upload.upload_id, ...upload.options, ...more });
 
-/** A file, with the options required to read it. */
+/**
+ * Each case has a title and a function that returns a file, with the options required to read it.
+ */
 const files: readonly [string, () => [Body, Record<string, string>, Record<string, string>]][] = [
   [
     'a table in another encoding, packed, behind a preamble and with a footer',

@@ -207,7 +207,7 @@ describe('applying a plan', () => {
 
   test('an applied plan counts its time from the start of loading, without the planning and the pause', async () => {
     const jobId = await post('/v1/imports?plan=true', 'user_id\nw1\nw2\n');
-    // Moves all times of the plan an hour back.
+    // Moves all times of the plan back by an hour.
     await t.system.pool.query(
       `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
         ended_at = ended_at - interval '1 hour',
@@ -223,7 +223,7 @@ describe('applying a plan', () => {
       number,
     ];
     expect(since - start).toBeGreaterThanOrEqual(3_600_000);
-    // If the added hour counted, the rate of two rows would be rounded to 0.
+    // The hour before must not count. If it did, the rate of these two rows would be rounded to 0.
     expect(rows_per_second).toBe(Math.round(2_000 / Math.max(1, end - since)));
   });
 });

@@ -23,7 +23,7 @@ afterAll(async () => {
 const connections: RawConnection[] = [];
 afterEach(() => {
   for (const connection of connections.splice(0)) connection.reset();
-  // No client may be able to make the service fail or log a failure.
+  // No client may cause the service to log a warning or an error.
   expect(log.splice(0).filter(({ level }) => level >= 40)).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const site = await openRecordSite();
 afterAll(() => site.close());
 
-/** Returns the names of the marks in the rows of the user `full`. */
+/** Returns the names of all properties `mark…` in the rows of the user `full`. */
 const marks = async (table: 'users' | 'events') => {
   const rows = await site.sql<{ mark: string }>(
     `select k as mark from sluice.${table}, jsonb_object_keys(metadata) k where user_id = 'full' and k like 'mark%'`,
@@ -32,8 +32,8 @@ const kinds = [
 
 describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
   test('a record within the memory for waiting records is stored, and one beyond it is refused with 503', async () => {
-    // The text consists mostly of spaces. They need as much memory as properties, but hardly any
-    // time, which matters because records wait only ten seconds.
+    // Each record consists mostly of spaces. They need as much memory as properties, but are parsed
+    // much faster. Parsing has to be fast, because records wait at most ten seconds.
     const textOf = (i: number) =>
       JSON.stringify({ ...id, metadata: { [`mark${100 + i}`]: 'x' } }).padEnd(1_000_000);
     const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);
@@ -66,7 +66,7 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
     expect(refused).toHaveLength(surplus);
-    // Records for the other table must still be accepted, and other requests must still work.
+    // Records for another table are still accepted, and other requests still work.
     const other = { user_id: `beside ${table}`, company_id: `beside ${table}`, event_name: 'x' };
     await site.accept(elsewhere, other);
     expect((await site.server.fetch('/v1/background_jobs')).status).toBe(200);

@@ -13,7 +13,7 @@ type Properties = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly path: string;
   readonly table: 'users' | 'companies' | 'events';
-  /** Required fields. Each of them contains an id or a name. */
+  /** Required fields. Each one is an id or a name. */
   readonly required: readonly string[];
   record(id: string, properties?: Properties): Properties;
   /** Returns the metadata of all rows with the id. */
@@ -399,8 +399,8 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // More attempts than records mean that the records shared a statement and were written
-        // again to isolate the refused record.
+        // The records shared a statement. After the failure, they were written again to isolate the
+        // refused record, so there are more attempts than records.
         expect(await attempts()).toBeGreaterThan(61);
       },
     );

@@ -265,8 +265,8 @@ describe('rejects as CSV', () => {
       totalRows: 8,
       tally: { read: 8, rejected: 8, inserted: 0 },
     });
-    // A record that fits the columns keeps its error code. Other records are now in the column
-    // sluice_raw and lack an id.
+    // A record that fits the columns is refused again with the same error code. Any other record is
+    // now in the column sluice_raw, so it is refused because its id is missing.
     const codes = rejects.data.map((reject) => reject.error_code);
     const ownCodes = new Set(['missing_id', 'id_too_long']);
     expect(await codesOf(again)).toEqual(codes.map((code) => (ownCodes.has(code) ? code : 'missing_id')));

@@ -158,7 +158,7 @@ export async function expectNamedFiles(
   expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...otherFiles].sort());
 }
 
-/** Returns all files below `lake/` that contain a string, including unlisted files. */
+/** Returns all files below `lake/` that contain the text, even those that no table lists. */
 export async function filesWith(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
   text: string,

@@ -9,23 +9,23 @@ export const clientSecret = 'the-client-secret-of-the-tests';
 
 type Payload = Record<string, unknown>;
 
-/** An OpenID Connect provider in this process, at which any person can sign in. */
+/** An OpenID Connect provider in this process. Anybody can sign in there. */
 export interface TestProvider {
   readonly issuer: string;
-  /** Groups by the name of the person. */
+  /** Groups of each person, by the person's name. */
   readonly groups: Map<string, readonly string[]>;
   /** Names of people who no longer have an account. */
   readonly left: Set<string>;
   /** Changes the ID token of later sign-ins. `null` leaves it unchanged. */
   forge: ((payload: Payload, header: Payload) => string) | null;
-  /** True to refuse the client, with a challenge, when it exchanges a code. */
+  /** If true, the provider rejects the client's credentials when the client exchanges a code. */
   refusesClient: boolean;
   sign(payload: Payload, header?: Payload): string;
-  /** Signs as an attacker who knows only the given secret or key. */
+  /** Signs with the given secret or key instead of the provider's, as an attacker would. */
   signWith(payload: Payload, header: Payload, key: string | KeyObject): string;
   readonly publicPem: string;
   readonly requests: string[];
-  /** `start` starts the provider again at the same address. */
+  /** A later `start` uses the same address. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

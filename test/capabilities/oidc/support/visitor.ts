@@ -49,7 +49,7 @@ export class Visitor {
     return response;
   }
 
-  /** Returns the provider's URL. */
+  /** Starts a sign-in. Returns the URL at the provider that the browser should open. */
   async begin(path = ''): Promise<string> {
     const { body } = await this.api<{ url: string | null; problem: string | null }>(
       'POST',

@@ -122,7 +122,7 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   }
 }
 
-/** Starts a process that writes a complete log to its own file. */
+/** Opens the log file `name`, and passes its descriptor to `start`. */
 async function withLog<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
   const log = openSync(join(folder, 'logs', name), 'a');
   try {

@@ -2,11 +2,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/* Personal values that may occur only in the requests of a test, and a search for them. */
+/*
+ * Personal values that only the requests of a test may contain, and a search for them in all other
+ * places.
+ */
 
 const marker = 'zq7clear';
 
-/** Returns a value for each action on personal data. `n` makes the values distinct. */
+/** Returns properties that the rules below hash or drop. `n` makes the values distinct. */
 export const clearUser = (n: number | string) => ({
   email: `${marker}.${n}@example.com`,
   phone: `+49 ${marker} ${n}`,

@@ -84,7 +84,7 @@ export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinit
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
-/** Returns the runs as strings of due time (without seconds), status and cause. */
+/** Describes each run by its due time (without seconds), its status and its cause. */
 export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
