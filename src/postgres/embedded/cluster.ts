@@ -199,7 +199,7 @@ function housekeeping({ platform }: Machine): Record<string, string> {
 
 const logging = {
   // The server logs only messages about itself. sluice logs the errors of its statements instead,
-  // because the server would write personal data from the statement to this log.
+  // because the server would write data of people from the statement to this log.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
