@@ -89,9 +89,9 @@ interface StartedChild {
 }
 
 interface ChildOptions {
-  /** Folder with the source of the launcher and its packages. */
+  /** Folder with the launcher's source and packages. */
   readonly checkout?: string;
-  /** Command and its arguments, which start the child with reduced privileges. */
+  /** Command that starts the child with reduced privileges. */
   readonly prefix?: readonly string[];
   /**
    * Code that the child runs after the start. `server` is the started server, and `say` prints a
@@ -389,8 +389,8 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await expect(startInChild(dataDir, options).next()).rejects.toThrow(/isInUse: true/);
       const { stdout } = await run('ps', ['-o', 'user=', '-p', String(await serverPid(dataDir))]);
       expect(stdout.trim()).not.toBe('root');
-      // PostgreSQL also needs its paths when a sort does not fit in memory, when a second database
-      // is created and when the configuration is reloaded.
+      // PostgreSQL also opens its own files by path when a sort does not fit in memory, when a
+      // second database is created, and when the configuration is reloaded.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },

@@ -20,7 +20,10 @@ interface Company {
   readonly properties: Readonly<Record<string, Json>>;
 }
 
-/** `company` is a company with properties, `null`, or absent. */
+/**
+ * A record of a user. `company` is `null` if the user has none, and `undefined` if the record does
+ * not mention it.
+ */
 interface UserRecord {
   readonly id: string;
   readonly properties: Readonly<Record<string, Json>>;
@@ -77,8 +80,8 @@ function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
   const { id, properties: fields, company: employer } = keeps ? missing(record, before) : record;
   const user = { entity: 'users', id, properties: fields } as const;
   oracle.load([employer === undefined ? user : { ...user, company: employer }]);
-  // Even if the user stays in another company, the record's company gets the properties that it
-  // lacks.
+  // The record's company gets the properties that it lacks, even if the user stays in another
+  // company.
   if (!keeps || employer !== undefined || record.company == null) return;
   const present = before.companies[record.company.id]?.metadata ?? {};
   const named = missing(

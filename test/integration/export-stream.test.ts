@@ -43,7 +43,7 @@ const stream = async (options: ExportOptions = {}) => {
   return { written, files: await texts(t.system, written) };
 };
 
-/** Returns the rows of the ordinary layout, which PostgreSQL has sorted by time. */
+/** Returns the expected rows, read from the tables and sorted by PostgreSQL. */
 async function expected(): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ row: Record<string, unknown> }>`
     select (json_build_object('event_type', event_type, 'user_id', user_id, 'company_id', company_id,

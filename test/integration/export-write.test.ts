@@ -414,8 +414,8 @@ function numberOf(cell: string): number {
 }
 
 /**
- * Returns the expected content of a cell. Nested values remain values, because jsonb decides about
- * the spaces in their text.
+ * Returns the expected content of a cell. Nested values are compared as values, because jsonb
+ * decides where their text has spaces.
  */
 function cellOf(value: unknown): unknown {
   if (value === null) return '';

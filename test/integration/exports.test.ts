@@ -54,7 +54,7 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-/** Starts an export that stops half-way and waits. With `deaf`, it ignores the stop signal. */
+/** Starts an export that pauses half-way. If `deaf` is true, the export ignores the stop signal. */
 async function pauseExport(deaf: boolean, stopping = never) {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf });
@@ -317,7 +317,7 @@ describe('an error of an export', () => {
         where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
       return counted.rows[0]?.rows ?? 0;
     };
-    // PostgreSQL updates this count shortly after the session has changed the rows.
+    // PostgreSQL updates this count with a short delay.
     await waitFor('the count of what changed', async () => (await changed()) >= 5000);
     const plain = await accept({ event_type: ['users'] });
     await run(plain);
@@ -415,7 +415,7 @@ describe('an export during a load', () => {
       lastError: 'Waits for 1 load that was accepted before it',
     });
     await runManually(load);
-    // An export does not wait for a load that was accepted later.
+    // This load is accepted later, so the export does not wait for it.
     const later = await startManually(t.system, environmentId, 'user_id,name\nlater,2\n');
     await run(work);
     const job = await requireExport(t.system, environmentId, work.jobId);

@@ -17,11 +17,13 @@ import { queues } from '../support/servers/site.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of tasks that one environment has queued ahead of another environment's task. */
+/**
+ * Number of tasks that the greedy environment queues before the other environment queues its task.
+ */
 const many = 200;
 /**
- * Maximum number of tasks of the greedy environment that may precede the other environment's task.
- * Some of them may already be running. After those, the environments take turns.
+ * At most this many tasks of the greedy environment may run before the task of the other
+ * environment. Tasks that already run finish first. Then the environments take turns.
  */
 const few = 6;
 
@@ -62,8 +64,8 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load as a server does. Returns its job id. `notified` records each message to
-   * the queue.
+   * Accepts a small load as a server does. Returns its job id. For each message to the queue, the
+   * number of tasks is added to `notified`.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };
@@ -101,7 +103,7 @@ describe('a server that merges small loads itself', () => {
   // proves: load-survives
   test('a server merges a bounded number of loads at a time, and a stop spends no attempt', async () => {
     await openServer(1);
-    // The load waits until this transaction ends, because both insert the same key.
+    // The load inserts the same key as this transaction, so it waits until the transaction ends.
     const brake = new pg.Client({ connectionString: t.databaseUrl });
     brake.on('error', () => undefined);
     await brake.connect();
@@ -129,7 +131,8 @@ describe('a server that merges small loads itself', () => {
     await brake.end();
     await (await manualLoad(t.system, greedy, runningJob)).chunk(0);
     expect(await look(greedy, runningJob)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
-    // A stopped server notifies the queue of new loads instead of running them.
+    // Once the server has stopped, it no longer runs new loads itself, but notifies the queue of
+    // them.
     notified.length = 0;
     await accept(greedy, records(2));
     await untilNotified();

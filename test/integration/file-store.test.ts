@@ -68,7 +68,7 @@ function s3Location(): S3Location {
   return storage;
 }
 
-/** A member of Node's sockets that their type lacks. */
+/** A member of Node's sockets that is missing in their type. */
 interface Handled {
   readonly _handle: { readStop(): void };
 }
@@ -179,7 +179,7 @@ describe.each([
     const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
     const before = (await site.files()).length;
     const other = await save(store, Buffer.from('kept'), folder('/1'));
-    // More files than the store removes at a time.
+    // The store removes fewer files than these in one step.
     for (let i = 0; i < 12; i++) await save(store, Buffer.from('gone'), folder('/2'));
     const beside = await save(store, Buffer.from('beside'), folder('/22'));
     const unfinished = await store.create(folder('/2'));
@@ -299,8 +299,7 @@ describe('a bucket', () => {
     subscribe('net.client.socket', keep);
     try {
       await expect(save(refusing, pattern(8 * MiB - 1))).rejects.toThrow(/access to bucket files is denied/);
-      // Otherwise, the operating system would decide whether a read or a write detects the reset
-      // first.
+      // Stops reading, so that a write detects the reset. Otherwise, a read might detect it first.
       for (const socket of ours) (socket as unknown as Handled)._handle.readStop();
       for (const socket of theirs) socket.resetAndDestroy();
       await waitFor('the connections to end', () => ours.every(({ closed }) => closed));
@@ -318,7 +317,8 @@ describe('a bucket', () => {
     const begin = async () => (await store.create()).write(pattern(9 * MiB));
     await begin();
     await waitFor('the upload to be begun', async () => (await s3.uploads()).length === 1);
-    // `sweepTemporary` must not remove uploads younger than `uploadLifeMs`, even for a lower age.
+    // `sweepTemporary` keeps uploads younger than `uploadLifeMs`, even if it is called with a lower
+    // age.
     const careful = createS3Store(location, { maxFileBytes: 1 });
     expect(await careful.sweepTemporary(0)).toBe(0);
     const strict = createS3Store(location, { maxFileBytes: 1, uploadLifeMs: 0 });

@@ -53,7 +53,7 @@ async function history(environmentId: number, id: string, entity: Entity = 'user
   return changes;
 }
 
-/** Returns the parts of the changes that tests compare, without times. */
+/** Returns what tests compare of each change. Omits times. */
 const plain = (changes: readonly ProfileChange[]) =>
   changes.map(({ action, by, job, before }) => ({
     what: `${action} by ${by}${job === null ? '' : ` ${job.job_id}`}`,

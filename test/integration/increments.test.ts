@@ -39,8 +39,8 @@ afterEach(async () => {
 });
 
 /**
- * Removes all rows. TRUNCATE marks the log as incomplete up to that point. A cursor may begin
- * before it, because other databases of the server keep transactions open, so the mark is removed.
+ * Removes all rows. TRUNCATE marks the log as incomplete up to now. A later cursor may begin before
+ * this mark, because other databases keep transactions open. The mark is therefore removed.
  */
 async function clear(): Promise<void> {
   await sql`truncate users, companies, events`.execute(t.system.db);
@@ -258,7 +258,7 @@ describe('removals of an increment', () => {
     expect(withoutTimes(increment.companies)).toEqual([{ company_id: 'bust', removed: true }]);
     const next = await removed(increment.cursor);
     expect([next.users, next.companies]).toEqual([[], []]);
-    // The same export without removals returns only the rows that still exist.
+    // Without removals, the export returns only the rows that still exist.
     expect(withoutTimes((await since(cursor)).users).map(({ metadata }) => metadata)).toEqual([
       ...[{ b: 3 }, { a: 2 }, { c: 1 }, {}, { a: 1 }],
     ]);
@@ -276,7 +276,8 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion leaves a row like this one if it erases the images of a profile that exists again.
+    // A deletion that erases the images of a profile leaves such a row. Here, the profile exists
+    // again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

@@ -14,8 +14,8 @@ import { claimTaskOf } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * If the database's clock is set back by an hour, a recent lease seems to end an hour later. The
- * tests move the end of leases instead, which has the same effect.
+ * If the clock of the database is set back by an hour, a lease ends an hour later than it should.
+ * Instead of setting the clock, the tests move the end of the lease.
  */
 
 const t = await systemOfFile();
@@ -38,8 +38,8 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
 /**
- * Each function claims a task, and returns a function that reports whether another worker could
- * claim it.
+ * Ways to claim a task. Each function claims one, and returns a function that reports whether
+ * another worker could claim the same task.
  */
 const claims = {
   async rescued() {
@@ -124,7 +124,7 @@ test.each([
 });
 
 describe('the reconciler', () => {
-  /** Returns how many times one poll of the reconciler reported active tasks. */
+  /** Runs one poll of the reconciler. Returns how many times the poll reported active tasks. */
   async function reportsOfOnePoll(): Promise<number> {
     let reports = 0;
     let reconciled = 0;

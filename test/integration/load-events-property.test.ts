@@ -119,8 +119,8 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
 }
 
 /**
- * Counts new events by name and by date. The key `load` counts events whose times the load set, on
- * dates that no record has.
+ * Returns the numbers of new events by name and by date. If no record has the date of an event, the
+ * load has set its time. These events are counted under `load`.
  */
 function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
   const days = new Set(times.map((at) => at.slice(0, 10)));

@@ -71,7 +71,7 @@ async function letOneComeLate(
   await expireLeases(t.system, load.loadId);
   await load.chunk(0);
   const before = await state(environmentId, load);
-  // The first attempt of each chunk has the number 1.
+  // Attempts of a chunk are numbered from 1.
   await beforeWaking({ taskId, loadId: load.loadId, chunkNo: 0, attempt: 1 });
   paused.open();
   await late;
@@ -103,7 +103,8 @@ describe('a late worker', () => {
     await load.chunk(1);
     await load.chunk(2);
     expect((await load.finish()).status).toBe('failed');
-    // Because one chunk was counted twice, the last chunk counts as done and is never merged.
+    // One chunk was counted twice, so the count was complete without the last chunk. The last chunk
+    // is therefore never merged.
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).not.toEqual({ x: 2 });
   });
 
@@ -315,7 +316,7 @@ describe('a load that was interrupted by another load', () => {
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // A key that occurs in only one chunk has the value that was written last.
+      // This key occurs in only one chunk. Its value is the one that was written last.
       expect(stored['first']?.metadata).toEqual({
         x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
       });
@@ -327,8 +328,8 @@ describe('a load that was interrupted by another load', () => {
   test('records that changed nothing before another load are not forgotten', async () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
-    // The second chunk runs first and changes nothing. Then another load stores the first chunk's
-    // value.
+    // The second chunk runs first and changes nothing. Before the first chunk runs, another load
+    // stores that chunk's value.
     const load = await startManually(
       t.system,
       environmentId,

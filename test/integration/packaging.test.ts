@@ -143,7 +143,7 @@ describe('Dockerfile', () => {
       readonly engines: { readonly node: string };
       readonly repository: { readonly url: string };
     };
-    // Does not compare files that the build creates, or that only readers on npm need.
+    // Ignores files that the build creates, and files that only readers on npm need.
     const copied = stages[0]?.instructions.flatMap(([name, text]) =>
       name === 'COPY' ? text.split(' ') : [],
     );

@@ -10,8 +10,9 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * PostgreSQL plans each call again if the values seem to allow a cheaper plan. For these
- * statements, planning takes longer than execution.
+ * For each call of a prepared statement, PostgreSQL makes a new plan if the values promise a
+ * cheaper one. For these statements, planning takes longer than execution, so they must be planned
+ * only once.
  */
 test('the statements of single records are planned once', async () => {
   const t = await openTestSystem();

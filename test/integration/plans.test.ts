@@ -319,7 +319,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
 
 test('a load of one chunk applies max_errors also to records that only the database refuses', async () => {
   const environmentId = await newEnvironment(t.system);
-  // jsonb refuses a number with so many decimal places.
+  // jsonb cannot store a number with so many decimal places.
   const refused = `{"user_id":"n","a":1e-20000}\n`;
   const content = lines(user('x', { a: 1 })) + refused;
   const loaded = await load(environmentId, content, { maxErrors: { count: 0 } });

@@ -180,7 +180,8 @@ describe('bounds', () => {
     await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
-    // A new process finds the list full, but must still widen the types of listed properties.
+    // A new process reads a list that is already full. It must still widen the types of the listed
+    // properties.
     const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });

@@ -30,8 +30,8 @@ interface Proxy {
 }
 
 /**
- * Replaces the addresses and certificate of the sample site with those of the test, and adds the
- * rest of the configuration.
+ * Starts nginx with the sample site. Replaces the site's addresses and certificate with those of
+ * the test, and adds the rest of the configuration.
  */
 async function startNginx(): Promise<Proxy> {
   const port = await freePort();
@@ -122,7 +122,7 @@ describe.each([
     await exited;
   });
 
-  /** The caller sends the body later. */
+  /** Begins a request. The caller sends the body later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };

@@ -24,8 +24,8 @@ test('a queue in Postgres that loses its connection during its first look ends n
     outcome = as;
   };
   queue.waitUntilReady().then(settle('ready'), settle('lost'));
-  // The system's own queue may wait for the same lock. Waiting sessions are therefore ended one by
-  // one until the queue of this test reports the loss.
+  // The queue of the system may wait for the same lock as the queue of this test. The test
+  // therefore ends waiting sessions until its own queue reports the loss.
   await waitFor('its look to wait, and its session to be ended', async () => {
     await pool.query(
       `select pg_terminate_backend(pid)

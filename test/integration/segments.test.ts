@@ -56,7 +56,10 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 }
 
 describe('a property', () => {
-  /** One user for each value, with the value as JSON as the id, and one user without a value. */
+  /**
+   * JSON values of the property. The test stores a user for each value, with the JSON as the user's
+   * id, and one user without a value.
+   */
   const values = [
     ...[
       '"pro"',
@@ -184,7 +187,8 @@ test('a segment of a random world has the documented users, and no user of anoth
           user_id: user.userId,
           holds: isInSegment(json, user, content),
         }));
-        // The result must never be null, and must be false for all users of another environment.
+        // The result is true or false, but never null. For users of another environment, it is
+        // false.
         const rows = await t.system.db
           .selectFrom('users as u')
           .select(['u.environment_id', 'u.user_id'])
@@ -194,7 +198,8 @@ test('a segment of a random world has the documented users, and no user of anoth
         const rowsHere = rows.filter((row) => row.environment_id === environmentId);
         expect(new Set(rowsHere)).toEqual(new Set(expected));
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
-        // In a query condition, the segment is planned as joins. The result must be the same.
+        // As a condition of a query, the segment is planned as joins. It must select the same
+        // users.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
       }
     },
@@ -205,7 +210,7 @@ test('a segment of a random world has the documented users, and no user of anoth
 test('the statement of a segment has nothing of its definition, and all of its parameters are texts', () => {
   const marked = (json: unknown): unknown =>
     JSON.parse(JSON.stringify(json), function (this: object, key, value) {
-      // Marks names and strings, but not dates, which would become invalid.
+      // Marks names and strings. Dates are not marked, because a marked date is invalid.
       const isDate = /^(greater|less)/.test(key);
       return typeof value === 'string' && !isDate ? `⟦${value}` : value;
     });

@@ -49,7 +49,7 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   return { t, proxy, system };
 }
 
-/** Uploads a file. Repeats the upload as long as the service asks for it. */
+/** Uploads a file. Repeats the upload until the service accepts it. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;
@@ -74,8 +74,8 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   test('a load is complete and exact 30 s after its connection went silent during the COPY of a chunk', async () => {
     const { t, proxy } = await openBehindProxy({ worker: true });
     for (const plan of ['free', 'pro']) {
-      // New users are copied directly into their table. Existing users are copied into a temporary
-      // table.
+      // The first load copies new users directly into their table. The second load copies existing
+      // users into a temporary table.
       const silent = proxy.silenceAfter('from stdin', 10_000);
       const jobId = await accept(t, t.system, plan);
       await silent;
@@ -213,8 +213,8 @@ test('a statement of a server that died does not overwrite records that were ack
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // The locked row of u1 blocks the first window. The other records of the lane wait behind it, in
-  // the order of their keys.
+  // The lock on u1 blocks the first window. The other records of this lane wait until that window
+  // is written, in the order of their keys.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);
@@ -247,7 +247,7 @@ describe.concurrent('the monitor', () => {
     ]);
     expect(sessions).toEqual([]);
     client.release();
-    // The transaction must not have been committed.
+    // The transaction was not committed.
     expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
   });
 

@@ -13,7 +13,7 @@ afterEach(() => t.close());
 test('a chunk that does not end while its worker stops is released in time, and spends no attempt', async () => {
   t = await openTestSystem({ settings: { SHUTDOWN_MS: '2000' } });
   const { system, environment } = t;
-  // The chunk waits until this transaction ends, because both insert the same key.
+  // The chunk inserts the same key as this transaction, so it waits until the transaction ends.
   const brake = new pg.Client({ connectionString: t.databaseUrl });
   // If the test fails, the database is dropped while this connection is still open.
   brake.on('error', () => undefined);

@@ -15,8 +15,8 @@ test('a worker that the system refuses to start is tried again, and its supervis
   const workers = superviseWorkers({ size: 1, entry, processEnv, log });
   try {
     const [first = 0] = workers.pids;
-    // Now `fork` throws, as if memory were short, because the variables are too large for a
-    // process.
+    // The environment variables are now too large for a process, so `fork` throws, as it would if
+    // memory were short.
     processEnv['LARGE'] = 'x'.repeat(8 * 1024 * 1024);
     process.kill(first, 'SIGKILL');
     await waitFor('a refusal', () => lines.some(({ ending }) => ending === 'spawn E2BIG'));

@@ -40,7 +40,7 @@ afterAll(async () => {
   await t.close();
 });
 
-/** The option applies to later sessions. */
+/** Sets an option for all later sessions of the database. */
 const setForAll = (name: string, value: string) =>
   connectTo(t.databaseUrl, (client) =>
     client.query(

@@ -28,10 +28,7 @@ import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 
-/**
- * An environment. If `usesDigests` is false, its loads merge every record, even if a digest
- * matches.
- */
+/** An environment. If `usesDigests` is false, its loads also merge records whose digest matches. */
 interface Site {
   readonly environmentId: number;
   readonly usesDigests: boolean;
@@ -48,7 +45,7 @@ async function startAt(
   return load;
 }
 
-/** Chunks use digests only if the site does. */
+/** Runs the chunks in the order of `ranks`. They compare digests only if the site uses digests. */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
@@ -96,7 +93,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Returns the tally of a completed load, or `null` for any other step. */
+/** Runs a step. Returns the tally of a completed load, and `null` for any other step. */
 async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;
@@ -243,8 +240,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows, but restores the digests that the changes removed. The digests then match records
-   * that differ from the rows.
+   * Changes rows, and then restores the digests that this change removed. As a result, the digests
+   * match records that differ from the rows.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

@@ -77,7 +77,7 @@ const transaction = fc.record({
   commits: fc.constantFrom(true, true, false),
 });
 const list = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(arbitrary, { minLength: 1, maxLength: 5 });
-/** Loads and deletions share one lane. */
+/** Loads and deletions share one lane, so one writer makes both. */
 const timetable = fc.tuple(
   list(fc.oneof(load, deletion)),
   list(single),
@@ -193,7 +193,7 @@ class Copy {
     this.cursor = cursor;
   }
 
-  /** Applies a line as a load would. */
+  /** Applies a line of an increment as a load of that line would. */
   #apply(entity: Entity, line: Line): void {
     const id = entity === 'users' ? line.user_id : (line.company_id ?? '');
     const profiles = this.#profiles[entity];

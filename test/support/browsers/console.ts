@@ -17,7 +17,7 @@ interface ConsoleStage {
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
   post<T = unknown>(path: string, body?: unknown): Promise<T>;
-  /** Uploads a file. Returns its job's id. */
+  /** Uploads a file. Returns the id of its job. */
   load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
 }
 
@@ -129,7 +129,7 @@ export async function hurryTo(page: Page, element: Locator, { isGone = false } =
   });
 }
 
-/** Adds each forbidden action of a page to `complaints`. */
+/** Watches for errors and forbidden requests of a page. Adds each one to `complaints`. */
 function watch(page: Page, address: string, complaints: string[]): void {
   page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
   page.on('console', (message) => {
@@ -200,8 +200,8 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
 }
 
 /**
- * Expects that the main buttons are visible without scrolling, and that those in the heading remain
- * visible at the end of the page.
+ * Expects that the main buttons are visible without scrolling, and that the main buttons in the
+ * heading are still visible at the end of the page.
  */
 async function expectMainInReach(page: Page): Promise<void> {
   const beyond = (selector: string) =>

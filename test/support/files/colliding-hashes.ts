@@ -18,8 +18,9 @@ const init = (0x9e3779b9 + 12 + 3_923_095) | 0;
 const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32 - bits));
 
 /**
- * Returns the string of 12 bytes whose final hash state is `free`, `high` and `low`. The hash
- * consists of `high` and `low`, so each `free` yields a different string with the same hash.
+ * Computes the 12-byte string that leads to the final hash state `free`, `high`, `low`. Only `high`
+ * and `low` become part of the hash, so every value of `free` yields another string with the same
+ * hash.
  */
 function textOf(free: number): string {
   let a = free | 0;

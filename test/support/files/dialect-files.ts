@@ -46,7 +46,7 @@ interface Table {
     readonly cells: readonly Cell[];
     readonly surplus: number;
   }[];
-  /** Lines that are not records. Each precedes the row with the index `before`. */
+  /** Lines that are not records, each with the index of the row that it precedes. */
   readonly interruptions: readonly { readonly before: number; readonly text: string }[];
 }
 
@@ -92,17 +92,17 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
 });
 
 /**
- * Dialects for loads without options. A reader either recognises the dialect from the file or
- * refuses the file as ambiguous. The dialects have no null marks, comments or footers, because a
- * reader would take them for values.
+ * Dialects of files that are loaded without options. A reader either recognises the dialect or
+ * refuses the file as ambiguous. Null marks, comments and footers are excluded, because a reader
+ * without options takes them for values.
  */
 const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   ...dialect,
   comment: '',
   footer: [],
   nulls: [],
-  // A file shows its quote character only if a cell is quoted, and its escape character only if a
-  // backslash precedes a quote.
+  // A reader can recognise the quote character only from a quoted cell, and the escape character
+  // only from a backslash before a quote.
   quote: dialect.quote === '' ? '"' : dialect.quote,
   quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
   withBackslashes: dialect.escape !== '\\',
@@ -181,7 +181,8 @@ function possible(dialect: Dialect): Dialect {
     delimiter: encodable(dialect.delimiter, dialect.encoding) === dialect.delimiter ? dialect.delimiter : ';',
     hasSeparatorLine:
       dialect.hasSeparatorLine && isSingle && dialect.preamble.length === 0 && dialect.header === 'first',
-    // In a file without a header, lines that are not records must not outnumber the records.
+    // A file without a header has no footer, because lines that are not records must not outnumber
+    // the records.
     footer: dialect.header === 'none' ? [] : dialect.footer,
     hasBom: dialect.hasBom && dialect.encoding.startsWith('utf'),
   };
@@ -232,8 +233,8 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Spaces at the end of a line are not delimiters. In a file without a header, the number of
-    // columns depends on the records. In both cases, cells must not be added.
+    // Adds no cells in two cases. If the delimiter is a blank, spaces at the end of a line are not
+    // delimiters. If there is no header, the records determine the number of columns.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
     const present =
@@ -257,8 +258,8 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // Quotes a cell that contains a character of a long delimiter. Next to a delimiter, the
-    // character would change where the delimiter is found.
+    // A reader would find a long delimiter at the wrong place if one of its characters preceded it.
+    // A cell that contains such a character is therefore quoted.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }
@@ -346,8 +347,8 @@ class DialectWriter {
 }
 
 /**
- * Makes all names unique, because a load refuses equal names. Empty names also become unique,
- * because below a group heading they would be equal.
+ * Makes all names distinct, because a load refuses equal names. This includes empty names, because
+ * two empty names below the same group heading would be equal.
  */
 function distinct(names: readonly string[]): string[] {
   const used = new Set<string>();

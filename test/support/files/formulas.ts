@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 /**
- * Strings that combine parts of formulas, of CSV and of defused cells. U+0000 is excluded, because
- * text columns cannot store it.
+ * Strings that combine parts of formulas, of CSV syntax and of defused formulas. No string contains
+ * U+0000, because text columns cannot store it.
  */
 export const hazardousText = fc
   .array(

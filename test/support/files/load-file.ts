@@ -24,11 +24,11 @@ import { runDueTasks } from '../servers/tasks.ts';
 import { waitFor } from '../wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
-  /** In bytes. 1 creates one chunk per record. */
+  /** Size of a chunk in bytes. 1 creates one chunk per record. */
   readonly chunkBytes?: number;
   /** File name. Default: users.csv, or users.ndjson if the content starts with `{`. */
   readonly filename?: string;
-  /** Default: the detected format. */
+  /** Format of the file. Default: the detected format. */
   readonly format?: StoredFormat;
   readonly idempotencyKey?: string;
 }
@@ -36,7 +36,7 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file with the same steps as the upload route, from `receive` on. Workers then run the
+ * Accepts a file with the steps of the upload route, beginning with `receive`. Workers then run the
  * job. Returns the job's id.
  */
 export async function acceptFile(
@@ -91,12 +91,12 @@ export async function runJob(context: LoadContext, environmentId: number, jobId:
   return load;
 }
 
-/** A load whose steps only the test runs, in any order. */
+/** A load that no worker runs. The test runs its steps, in any order. */
 export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
-  /** Runs the step that prepares a restarted load for its chunks. */
+  /** Prepares a restarted load for its chunks. */
   begin(context?: LoadContext): Promise<Load>;
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
@@ -149,7 +149,7 @@ export async function manualLoad(
 }
 
 /**
- * Runs all chunks and then the finish. Default order of chunks: that of the file. If the load needs
+ * Runs all chunks, by default in the order of the file, and then the finish. If the load needs
  * another pass, as a load with a guard does, repeats all steps.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
@@ -161,7 +161,7 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
   return ended.status === 'processing' && ended.pass !== pass ? runManually(load, order) : ended;
 }
 
-/** Returns the chunk numbers sorted by their ranks. */
+/** Returns the chunk numbers in an order that `ranks` determines, such as a random one. */
 export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): number[] {
   const rank = (chunk: number): number => ranks[chunk % ranks.length] ?? 0;
   return Array.from({ length: chunkCount }, (_, chunk) => chunk).sort((a, b) => rank(a) - rank(b) || a - b);
@@ -254,8 +254,8 @@ export async function readProfiles(context: LoadContext, environmentId: number):
 }
 
 /**
- * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If
- * either differs later, the row has been rewritten.
+ * Returns the place (ctid) and the last writer (xmin) of each row, by a key such as `users/u1`. If
+ * a later call returns another version, the row has been rewritten.
  */
 export async function readVersions(
   context: LoadContext,

@@ -23,7 +23,7 @@ export interface ProfileFile {
    * Returns the first key that occurs only once, searching from the row with index `row` (from 0).
    */
   loneKey(row: number): string;
-  /** Applies the records to `table` one by one. Tests compare the database with `table`. */
+  /** Applies the records to `table` one by one. Tests compare the database with the result. */
   applyTo(table: Map<string, Profile>): void;
 }
 

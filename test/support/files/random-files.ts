@@ -147,8 +147,8 @@ function csvLine({ entity, delimiter, hasMetadata }: CsvShape): fc.Arbitrary<Lin
     });
   const columns = (entity === 'users' ? 5 : 4) + (hasMetadata ? 1 : 0);
   const bad = fc
-    // A line with too few cells, too many cells, no id or a misplaced quote. csv-scanner.test.ts
-    // tests which lines a misplaced quote affects.
+    // Lines that are refused: with too few cells, with too many cells, without an id, and with a
+    // misplaced quote. csv-scanner.test.ts tests which lines a misplaced quote affects.
     .constantFrom('k0', `k0${delimiter.repeat(9)}x`, `${delimiter}x${delimiter.repeat(columns - 2)}`, 'k1"x')
     .map((text): Line => ({ text, record: 'rejected' }));
   return fc.oneof({ weight: 9, arbitrary: wellFormed }, { weight: 1, arbitrary: bad });

@@ -10,7 +10,7 @@ export interface ZipContent {
   /** Whether the sizes and the CRC-32 follow the data, as they do in a streamed archive. */
   readonly hasDescriptor?: boolean;
   readonly isEncrypted?: boolean;
-  /** Untrue values in the central directory. */
+  /** Wrong values to write into the central directory. */
   readonly claims?: { readonly size?: number; readonly crc?: number };
 }
 

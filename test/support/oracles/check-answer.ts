@@ -31,8 +31,9 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // A path with a user id may also match a template that has only POST, so templates with the right
-  // method take precedence. If the user does not exist, the service refuses the method.
+  // A path can match two templates: `/v1/users/bulk_identify` also matches `/v1/users/{user_id}`.
+  // The template that has the request's method takes precedence. If that user does not exist, the
+  // service refuses the method.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The HTML pages below /docs are not part of the API.
@@ -54,7 +55,10 @@ function undocumented({ operationId, responses }: Operation, status: string): st
   return `${operationId} has no answer ${status}; it has ${Object.keys(responses).join(', ')}`;
 }
 
-/** Of several templates, returns the one with the most fixed segments. */
+/**
+ * Returns the template that matches the path. If several match, returns the one with the most fixed
+ * segments.
+ */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
   const parts = split(path);
@@ -154,8 +158,8 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   return messagesOf(body)
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
-      // A message may start with the name of a property, which may be any text. In a batch, the
-      // message repeats the name in parentheses. Elsewhere, the details contain the name.
+      // A message may start with the name of a property, which can be any text. In a batch, the
+      // message repeats the name in parentheses. Otherwise, `details` contains the name.
       const [, property = '.'] = /\((.+?)\)/.exec(message) ?? [];
       const isNamed = /^\w+[.[]/.test(message) || message.startsWith(property);
       const isField = fields.has(word) || details.split(/[^\p{L}\p{N}_$]+/u).includes(word) || isNamed;

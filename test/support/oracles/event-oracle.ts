@@ -68,8 +68,8 @@ export class EventOracle {
 }
 
 /**
- * Returns stored events as strings, in the format of `EventOracle.texts`. `times` are the times in
- * the records. The strings omit all other times, because the service has set them.
+ * Returns stored events in the format of `EventOracle.texts`. `times` are the times in the records.
+ * The service has set all other times, so the strings omit them.
  */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events

@@ -101,8 +101,8 @@ function expectTally(load: LedgerLoad, file: ProfileFile, fresh: boolean): void 
     rejected: file.refused.length,
   });
   expect(inserted + updated + unchanged + superseded + rejected).toBe(read);
-  // Each key counts once. All other records with the key count as superseded. The order and the
-  // number of merges do not matter.
+  // For each key, one record counts as inserted, updated or unchanged. All other records with the
+  // key count as superseded. The order and the number of merges do not matter.
   const ofKeys = { keys: inserted + updated + unchanged, superseded };
   expect(ofKeys).toEqual({ keys: file.keys, superseded: file.rows - file.keys - file.refused.length });
   if (fresh)
@@ -113,7 +113,7 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .map((name) => `coalesce(metadata ->> '${name}', '')`)
   .join(', ')})`;
 
-/** Equal tables have equal digests. */
+/** Returns a digest of the users. Tables with the same users have the same digest. */
 async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
   const [row] = await sql<{ digest: string | null; rows: number; strange: number }>(

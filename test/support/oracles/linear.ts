@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 
 /**
- * Code that reads bytes from callers. Its time per byte must be bounded: twice the input may take
- * at most three times as long. To test a new scanner, add a `Scanner` with its worst input.
+ * A function that reads bytes from callers. It must need linear time: twice the input may take at
+ * most three times as long. To test a new function, add a `Scanner` with its worst input.
  */
 export interface Scanner {
   readonly name: string;
@@ -85,7 +85,7 @@ async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number
     doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
     if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
   }
-  // If even megabytes take less time than can be measured, the ratio is based on a minimum time.
+  // If even megabytes take less time than can be measured, divides by a minimum time.
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 

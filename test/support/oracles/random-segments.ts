@@ -221,8 +221,8 @@ const eventCondition = fc
   }));
 
 /**
- * Many values of one property as JSON, and conditions on the property. Together, they cover far
- * more combinations than a random world.
+ * Values that one property has for different users, as JSON, and conditions on that property. They
+ * cover far more combinations than random users with random properties.
  */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>

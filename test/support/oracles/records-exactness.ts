@@ -2,7 +2,9 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from '../servers/record-sender.ts';
 import type { Sql } from '../servers/site.ts';
 
-/** Counts the stored rows for each id that a sender set. Rows stored by loads do not have one. */
+/**
+ * Counts the stored rows by the id in their metadata. Only the sender sets this id. Loads do not.
+ */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (
@@ -13,7 +15,10 @@ const storedIds = `
   where metadata ? 'id'
   group by 1`;
 
-/** If an event id were stored without its event, the event would be refused forever. */
+/**
+ * Finds event ids that are stored without their event. The service would refuse such an event
+ * forever.
+ */
 const orphanedIds =
   'select user_id, event_id from sluice.event_ids except select user_id, event_id from sluice.events';
 

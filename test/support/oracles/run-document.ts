@@ -16,8 +16,8 @@ const validate = ajv.compile<Run>(schema);
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
 /**
- * Checks a document against the published schema, and that its counts balance. Returns the
- * document without the members that its place adds.
+ * Expects that a document matches the published schema, and that its counts balance. Returns only
+ * the members that the schema defines.
  */
 export function checkRun(value: unknown): Run {
   validate(value);

@@ -10,8 +10,8 @@ export interface World {
 }
 
 /**
- * Values as JSON strings, by name. In JavaScript, 12.0 would become 12, and 1e400 would become
- * Infinity.
+ * Values by name, as JSON strings. JavaScript values would lose information: 12.0 would become 12,
+ * and 1e400 would become Infinity.
  */
 export type Stored = ReadonlyMap<string, string>;
 
@@ -177,7 +177,7 @@ function isWithin(at: string | undefined, days: number, now: Date): boolean {
   return moment >= end - BigInt(days) * 86_400_000_000n && moment <= end;
 }
 
-/** The number digits × 10^exponent. */
+/** A number: digits × 10^exponent. */
 interface Decimal {
   readonly digits: bigint;
   readonly exponent: number;

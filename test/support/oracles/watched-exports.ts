@@ -45,7 +45,7 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
-/** Does not check responses before this call. */
+/** Polls the export from now on, and checks each response. */
 export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
   let isStopped = false;
   let last: ShownExport | null = null;

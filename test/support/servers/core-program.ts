@@ -6,8 +6,8 @@ import { apiPageAssets, bundleOptions } from '../../../tools/bundle-options.ts';
 import { coreProgram } from './program.ts';
 
 /**
- * The core without capabilities. A test can import the core through a plugin, or start it as a
- * program.
+ * The core without capabilities: a plugin for tests that import the core, and a program for tests
+ * that start it.
  */
 
 const contents = 'export const capabilities = [];';

@@ -45,8 +45,8 @@ interface GatedWriter extends Pick<Gate<AbortSignal>, 'arrived' | 'open'> {
 }
 
 /**
- * Unfinished files of processes that a test treats as dead. Without references to them, Node would
- * close the files with a warning.
+ * Keeps references to the unfinished files of processes that a test treats as dead. Otherwise, Node
+ * would close these files with a warning.
  */
 const heldOpen: unknown[] = [];
 

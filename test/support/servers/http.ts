@@ -97,7 +97,7 @@ export async function walkPages<T>(
   return items;
 }
 
-/** The server runs until `stop` is called. */
+/** Starts a server. It runs until `stop` is called. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
   const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {

@@ -21,8 +21,9 @@ export interface Image {
 const nobody = 65_534;
 
 /**
- * Carries out the last stage of the Dockerfile without Docker. Requires `npm run build`. Copies the
- * package's files without packing them. test/acceptance/package.test.ts checks the packed files.
+ * Fills a folder as the last stage of the Dockerfile does, but without Docker. Requires `npm run
+ * build`. Copies the package's files without packing them. test/acceptance/package.test.ts checks
+ * the packed files.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];

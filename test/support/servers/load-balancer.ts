@@ -4,8 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * A load balancer that sends requests to the ready servers in turn, over keep-alive connections. It
- * repeats a request that one server refuses with the next server, but not one that a server loses.
+ * A load balancer that sends requests to the ready servers in turn, over keep-alive connections. If
+ * a server refuses a request, the next server gets it. If a server is lost during a request, the
+ * request is not repeated.
  */
 interface LoadBalancer {
   readonly url: string;

@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** Files that `npm pack` puts into the tarball, or that its scripts need. */
+/** Files that `npm pack` puts into the tarball, and files that its scripts read. */
 const needed = [
   'package.json',
   'tools',
@@ -21,7 +21,7 @@ const needed = [
 
 export interface Packed {
   readonly tarball: string;
-  /** Before and after packing. */
+  /** package.json before and after packing. */
   readonly manifests: readonly [string, string];
 }
 

@@ -1,6 +1,6 @@
 /**
- * `sluice work` whose file store can hang. A task for an environment named `poisoned-…` blocks the
- * event loop forever. After 1.5 seconds, the worker ends itself.
+ * `sluice work` with tasks that hang: for an environment named `poisoned-…`, the file store blocks
+ * the event loop forever. After 1.5 seconds, the worker ends itself.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,7 +24,7 @@ function openPoisoned(options: SystemOptions): System {
     const { rows } = await sql`
       select from environments e
       where e.name = ${`poisoned-${what}`} and ${condition}`.execute(system.db);
-    // Blocks like an endless loop, but without using the processor, which other processes need.
+    // Blocks like an endless loop, but leaves the processor to other processes.
     if (rows.length > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   };
   const ofLoad = (ref: FileRef) =>

@@ -19,8 +19,8 @@ export interface PostgresProxy {
    */
   silence(): void;
   /**
-   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves once the
-   * connection is silenced.
+   * Waits for the next connection that sends `text`, passes `bytes` more bytes, and then silences
+   * the connection. Resolves once it is silenced.
    */
   silenceAfter(text: string, bytes: number): Promise<void>;
   close(): Promise<void>;
@@ -31,7 +31,7 @@ const commit = Buffer.from('commit\0');
 
 interface Trap {
   readonly text: string;
-  /** Number of bytes that may still pass. */
+  /** Number of bytes that may still pass before the connection is silenced. */
   bytes: number;
   readonly sprung: () => void;
 }
@@ -48,7 +48,9 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
-  /** Returns the part of one side's bytes that may pass to the other side. */
+  /**
+   * Decides how many of the bytes from one side are passed to the other side. Returns these bytes.
+   */
   const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
     if (silent.has(client)) return bytes.subarray(0, 0);
     if (trap.armed === null) {

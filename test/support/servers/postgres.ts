@@ -45,7 +45,8 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 
 async function createFrom(source: string): Promise<TestDatabase> {
   const serverUrl = inject('postgresUrl');
-  // A counter would begin again when a test resets the modules of this process.
+  // A random name is unique. A counter would start again when a test resets the modules of this
+  // process.
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   // The strategy `wal_log` takes three times as long, because it writes the whole template to the
   // WAL.

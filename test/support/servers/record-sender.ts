@@ -3,9 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * Three kinds are events: `event` has an event id from the sender, `keyed` has an Idempotency-Key,
- * and `marked` has neither. Metadata identifies the last two kinds. A `batch` contains an event
- * with an id, and a user that must not be stored without the event.
+ * `event`, `keyed` and `marked` are events. An `event` has an event id, a `keyed` event has an
+ * Idempotency-Key, and a `marked` event has neither. `keyed` and `marked` events are found by their
+ * metadata. A `batch` contains an event with an id, and a user that must not be stored without the
+ * event.
  */
 export const kinds = ['event', 'keyed', 'marked', 'user', 'company', 'batch'] as const;
 export type Kind = (typeof kinds)[number];

@@ -45,7 +45,7 @@ export interface StoredEvent {
 export type ProblemText = readonly [code: string, details: string];
 
 interface HeldLock {
-  /** Runs another statement in the same transaction. */
+  /** Runs another statement in the transaction that holds the lock. */
   also(statement: string): Promise<void>;
   release(): Promise<void>;
 }
