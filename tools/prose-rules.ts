@@ -57,7 +57,7 @@ interface Paragraph {
   readonly texts: string[];
 }
 
-/** A comment for a tool, which must stay on one line. */
+/** A comment that a tool reads. It must stay on one line. */
 const directive = /^(?:biome-ignore|@ts-|proves:)/;
 
 function paragraphsOf(lines: readonly string[]): Paragraph[] {

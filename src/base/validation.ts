@@ -19,8 +19,8 @@ export interface Wording {
 
 export interface Refusal {
   /**
-   * Text of the refusal, which may depend on the failed keyword. Default: the text that the
-   * enclosing schema specifies.
+   * Message for a refused value. It may depend on the keyword that the value violates. Default: the
+   * text that the enclosing schema specifies.
    */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
   /** True to report all errors inside the value as a single problem, whose text is in `says`. */

@@ -54,7 +54,7 @@ export interface Measure {
 export interface Score {
   /** The most frequent number of cells in a record. */
   readonly width: number;
-  /** Share of records that have this number of cells, from 0 to 1. */
+  /** Share (0 to 1) of the records that have this number of cells. */
   readonly share: number;
   /** Share of the cells in those records whose kind is known. */
   readonly known: number;

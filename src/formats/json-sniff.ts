@@ -220,8 +220,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * First object of JSON text: complete, invalid, or not ended within the text. `length` is the
- * number of its bytes that were read.
+ * The first object of a JSON text, and whether it is complete, invalid, or cut off at the end of
+ * the text. `length` is the number of its bytes that were read.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

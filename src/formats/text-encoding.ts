@@ -109,7 +109,10 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Decodes the next bytes. If called without bytes, decodes the remaining ones. */
+  /**
+   * Decodes the next bytes. If called without bytes, decodes the bytes that are left from earlier
+   * calls.
+   */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null

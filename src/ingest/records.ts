@@ -96,7 +96,7 @@ export function refused(cause: unknown): InputError {
 }
 
 /**
- * Thrown if some records are refused, or cannot be judged at the moment. No record has been
+ * Thrown if some records are refused, or cannot be checked at the moment. No record has been
  * written, so the caller may retry without those records.
  */
 export class RecordsRefused extends Error {

@@ -19,8 +19,8 @@ import type { LoadSource } from './running-store.ts';
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
 /**
- * Called for each record of the chunk that the database refuses. `kind` is the kind under which the
- * record is counted.
+ * Called for each record that the database refuses. `kind` is the kind under which the record is
+ * counted.
  */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 

@@ -275,7 +275,7 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // The session is working. It is examined again after the same delay.
+  // The session works on a statement. It is examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }

@@ -300,8 +300,9 @@ export async function inEventTables(
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // The retirements are locked before the events, in the same order as by writers that move events.
-  // Their list is read again below, because further retirements may have begun in the meantime.
+  // The retirements are locked before the events. Writers that move events lock them in the same
+  // order. The list of retirements is read again below, because further retirements may have begun
+  // in the meantime.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {

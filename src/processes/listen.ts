@@ -140,8 +140,8 @@ export interface HttpServer {
   /** Reports at /health/ready that the server will stop, and continues to serve for `drainMs`. */
   drain(): Promise<void>;
   /**
-   * Stops accepting connections, finishes requests in progress, and cuts the remaining ones after
-   * `shutdownMs`.
+   * Stops accepting connections and finishes requests in progress. Closes the connections that
+   * remain after `shutdownMs`.
    */
   stop(): Promise<void>;
 }

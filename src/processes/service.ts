@@ -176,7 +176,7 @@ export interface Service {
    */
   stop(): Promise<boolean>;
   /**
-   * Ends the workers immediately, after a second Ctrl-C. The database server ends by itself when
+   * On the second Ctrl-C, ends the workers immediately. The database server ends by itself when
    * this process ends.
    */
   kill(): void;

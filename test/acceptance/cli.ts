@@ -50,8 +50,8 @@ export async function preparedDataDir(): Promise<string> {
 }
 
 /**
- * Starts `sluice …`, and stops it after the test. The process has the environment variables in
- * `env`, PATH and the defaults.
+ * Starts `sluice …`, and stops it after the test. The process gets PATH, the defaults of the tests,
+ * and the variables in `env`.
  */
 export function startCli(
   args: readonly string[],

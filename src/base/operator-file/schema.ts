@@ -143,8 +143,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
 }
 
 /**
- * Returns true if there is also an error at a place inside the object of this error. That error is
- * the more precise of the two.
+ * Returns true if this error is about an object, and another error is about a member of that
+ * object. The other error is more precise.
  */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));

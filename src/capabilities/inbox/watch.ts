@@ -192,8 +192,8 @@ export class InboxWatch {
 }
 
 /**
- * Used for a file or a link in place of a folder. Such a file is easily created by accident: if the
- * folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
+ * Reported if a file or a link has the place of a folder. Such a file is easily created by
+ * accident: if the folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
  */
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =

@@ -104,7 +104,9 @@ interface Proposal {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/** Returns `null` if no name matches. A person has to confirm the proposal. */
+/**
+ * Returns `null` if no name matches. The result is only a proposal, which a person has to confirm.
+ */
 function proposeByName(
   columns: readonly string[],
   { map, entity }: InspectOptions,

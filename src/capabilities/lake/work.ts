@@ -5,7 +5,10 @@ import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/** All workers share one task. It runs again LAKE_EVERY after its previous run has ended. */
+/**
+ * All workers share one task. It runs again when the time LAKE_EVERY has passed since the end of
+ * its previous run.
+ */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',

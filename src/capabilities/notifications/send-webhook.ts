@@ -90,7 +90,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // The response has no separate limit, because `signal` limits the whole call.
+    // There is no separate timeout for the response, because `signal` ends the whole call.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });

@@ -62,7 +62,10 @@ function parseText(text: string, problems: Problem[]): object | null {
   return reading.value as object | null;
 }
 
-/** Rewrites a message about a file, such as `all[0] must …`, as one about the field `where`. */
+/**
+ * Rewrites a message that names a place in a file (`all[0] must …`). The result names the place in
+ * the field `where`.
+ */
 function ofCondition(message: string): string {
   if (message.startsWith('the file ')) return message.replace('the file', 'where');
   return message.startsWith('[') ? `where${message}` : `where.${message}`;

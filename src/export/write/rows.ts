@@ -129,7 +129,7 @@ function csvEnds(): (piece: Buffer) => number[] {
 // The following code reads the values of rows as bytes, because the speed of an export depends on
 // it. Only values with escapes are converted to strings. `selectValues` describes the rows.
 
-/** From this number of bytes on, `set` is faster than a loop. */
+/** For at least this many bytes, `set` is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;

@@ -65,7 +65,7 @@ interface EventCount {
 
 export interface EventOrigin {
   readonly environmentId: number;
-  /** Time of events that specify none, in the format of `Instant`. */
+  /** Time of events that do not specify a time, in the format of `Instant`. */
   readonly acceptedAt: string;
 }
 

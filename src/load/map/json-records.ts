@@ -181,7 +181,8 @@ export class JsonRecords {
   }
 
   /**
-   * Adds the cells of profiles that a preset derived from the record. Their rows are not counted.
+   * If the preset derived further profiles from the record, adds the cells of these profiles. They
+   * do not count as rows.
    */
   #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
     let reason: Reason | null = null;

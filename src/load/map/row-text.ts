@@ -25,8 +25,8 @@ const noKind = -1;
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
 /**
- * Writes the COPY text of one row after the last row of a buffer. The buffer contains the row only
- * after its method `endRow` has been called.
+ * Writes the COPY text of one row after the last row of a buffer. The row becomes part of the
+ * buffer when `endRow` is called.
  */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);

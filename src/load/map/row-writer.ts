@@ -69,7 +69,9 @@ export class RowWriter {
     this.#profiles[entity].sample(cells);
   }
 
-  /** Adds the columns of a CSV file to the properties. Must be called after each of its chunks. */
+  /**
+   * Adds the columns of a CSV file to the properties. Must be called after each chunk of the file.
+   */
   finishCsv({ names }: CellList): void {
     for (const entity of propertyEntities)
       this.#rows.types[entity].finishCsv(names, entity === 'events' ? ofEvent : ofProfile);

@@ -51,7 +51,9 @@ export interface MergeScope {
   readonly chunkNo: number;
   /** Time when the load was accepted, in the format of `Instant`. */
   readonly acceptedAt: string;
-  /** True if a row of the batch removes a property or the company. */
+  /**
+   * True if a row of the batch removes a property of its profile, or removes a user from a company.
+   */
   readonly removes: boolean;
   /** True if stored values take precedence over incoming values. The batch then removes nothing. */
   readonly keepsExisting: boolean;

@@ -200,8 +200,8 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // Without this setting, PostgreSQL compares every pair of keys, because it underestimates how
-  // many hashes the arrays contain.
+  // Without this setting, PostgreSQL compares every pair of keys, because it expects the arrays to
+  // contain only a few hashes.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),

@@ -1,8 +1,8 @@
 /*
- * A mend is a load of a corrected file of rejects. Each of its records contains the job and row of
- * a refused record, in `sluice_job` and `sluice_row`. When a load is accepted, its first record
- * shows whether the load is a mend. The rows that it has corrected are stored when it ends, so that
- * chunks do not become slower.
+ * A mend is a load whose file contains corrected rejects. Each of its records names the refused
+ * record that it corrects: the job in `sluice_job`, and the row in `sluice_row`. When a load is
+ * accepted, its first record shows whether the load is a mend. The list of corrected rows is stored
+ * when the mend ends, because storing it with each chunk would slow the chunks down.
  */
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';

@@ -104,7 +104,8 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 type Stored = Record<string, unknown>;
 
 /**
- * Tables in memory. They define what identify requests must store if they run one after another.
+ * Tables in memory. They show what the database must contain if the requests to identify run one
+ * after another.
  */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();

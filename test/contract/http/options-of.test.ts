@@ -23,8 +23,8 @@ const userOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
 
 /**
- * The file has more commas than semicolons, so without these options a later load would detect
- * other columns.
+ * The file has more commas than semicolons, so without these options a later load would detect the
+ * wrong columns.
  */
 const options = `?${new URLSearchParams({
   map: '{"Nr":"user_id","Stufe":"plan"}',

@@ -95,8 +95,8 @@ function manyKeys(): Buffer {
 }
 
 /**
- * Returns four compressed events. The time in each event is two letters with very many spaces
- * between them.
+ * Returns four compressed events. The time field of each event contains two letters with very many
+ * spaces between them.
  */
 export function blankRecords(): Buffer {
   const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;

@@ -120,7 +120,10 @@ function scramble(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Returns one line per profile, sorted by key, as `exactness.ts` renders the database. */
+/**
+ * Returns one line per profile, sorted by key. `exactness.ts` renders the database in the same
+ * format.
+ */
 export function renderTable(table: ReadonlyMap<string, Profile>): string[] {
   return [...table.keys()].sort().map((key) => [key, ...(table.get(key) ?? [])].join('|'));
 }

@@ -3,7 +3,7 @@ import { keepUpload } from '../../../src/load/uploads.ts';
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Stores a CSV as an upload without a load. Returns the id of the upload. */
+/** Stores a CSV as an upload, but does not load it. Returns the id of the upload. */
 export async function keepCsv(
   system: Pick<System, 'pool' | 'db' | 'files'>,
   environmentId: number,

@@ -38,7 +38,7 @@ export interface StoredEvent {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The stored metadata as a string, with all digits of its numbers. */
   readonly exact: string;
-  /** Name of the partition for its month, such as `sluice.events_2026_11`. */
+  /** Name of a month's partition, such as `sluice.events_2026_11`. */
   readonly partition: string;
 }
 

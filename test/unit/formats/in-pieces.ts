@@ -1,7 +1,7 @@
 import { InputError } from '../../../src/base/errors.ts';
 import type { WholeFile } from '../../../src/formats/whole-file.ts';
 
-/** Streams `bytes` in copied buffers, which end at `ends`. */
+/** Streams a copy of `bytes`, split at the positions in `ends`. */
 export async function* inPieces(bytes: Buffer, ends: readonly number[]): AsyncGenerator<Buffer> {
   let start = 0;
   for (const end of [...ends, bytes.length]) {

@@ -100,8 +100,8 @@ async function identify(api: Api, user_id: string): Promise<void> {
 }
 
 /**
- * Starts workers and kills them during the phase of the undo. Returns false if the undo ended
- * before the kill.
+ * Starts workers, and kills them while the undo is in the given phase. Returns false if the undo
+ * ended before the kill.
  */
 async function killIn(
   site: Site,
