@@ -22,7 +22,10 @@ export interface Schema {
 
 const maxValues = 20;
 
-/** Writes types of schemas. Records are links to the page that describes them. */
+/**
+ * Describes schemas as types. For a record, the type is a link to the page that describes the
+ * record.
+ */
 export class Types {
   readonly #tag: string;
   readonly #places: ReadonlyMap<string, string>;
@@ -68,7 +71,10 @@ export class Types {
 
 export type Row = [name: string, ...cells: string[]];
 
-/** Fields of inner objects follow as `outer.inner`. Only requests distinguish required fields. */
+/**
+ * Returns a row for each field. The fields of an inner object follow as `outer.inner`. Required
+ * fields are marked only in requests.
+ */
 export function rowsOf(schema: Schema, types: Types, prefix = '', isRequest = false): Row[] {
   const { properties = {}, required = [] } = schema.allOf?.[0] ?? schema;
   return Object.entries(properties).flatMap(([name, field]) => {

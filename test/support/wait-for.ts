@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Maximum milliseconds of a wait, generous so that a slow machine cannot fail a test. A test that
- * checks a promised time measures it itself.
+ * Maximum milliseconds of a wait. It is so long that a slow machine cannot fail a test. If a test
+ * checks a promised time, it measures that time itself.
  */
 export const patienceMs = 180_000;
 

@@ -53,7 +53,7 @@ test('docs/operations.md lists the alerts of examples/monitoring, whose runbooks
   );
   expect(documented.length).toBeGreaterThan(15);
   expect(documented).toEqual(rules.map((rule) => rule.alert));
-  // The reader of an alert lacks the files, so the link must be a complete URL.
+  // People who read an alert do not have the repository, so the link must be a complete URL.
   const { homepage } = JSON.parse(read('package.json')) as { readonly homepage: string };
   const base = `${homepage.replace(/#.*/, '')}/blob/main/`;
   for (const { annotations } of rules) {

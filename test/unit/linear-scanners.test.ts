@@ -33,7 +33,7 @@ const attempt = (work: () => unknown): void => {
   try {
     work();
   } catch {
-    // Only the time is measured, so a refusal does not matter.
+    // The input may be refused, because only the time is measured.
   }
 };
 
@@ -63,7 +63,7 @@ const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
   try {
     for await (const _ of source);
   } catch {
-    // A refusal is also a valid result.
+    // The input may be refused, because only the time is measured.
   }
 };
 
@@ -143,7 +143,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Refused records whose causes take the longest to find, of about `bytes` bytes. */
+/** Texts of about `bytes` bytes that are refused. Their causes take the longest to find. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[
@@ -165,7 +165,9 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   ].map((text) => repeated(text)),
   bytesOf(0xc3, 0xe9),
 ];
-/** A refused record keeps at most 64 KiB, so the bytes are split into many records. */
+/**
+ * Number of records into which the bytes are split, because a refused record keeps at most 64 KiB.
+ */
 const refusedRecords = 256;
 
 const causes = {
@@ -329,7 +331,10 @@ const cases: readonly Case[] = [
   ['the causes of refused records', (bytes) => Buffer.alloc(bytes), overRefused(cause)],
 ];
 
-/** Calls `matches` for pieces that are too short to count as truncated. */
+/**
+ * Calls `matches` for each piece of the input. The pieces are short enough not to count as
+ * truncated.
+ */
 function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
   for (let at = 0; at < input.length; at += 60_000) matches(input.subarray(at, at + 60_000));
 }

@@ -97,8 +97,8 @@ describe('the ids of a deletion', () => {
     const wrongIds = Array.from({ length: MAX_DELETION_IDS }, () => ({ id: null, user_id: false }));
     const cpuBefore = process.cpuUsage();
     expect(readBody(JSON.stringify({ users: wrongIds }))).toHaveLength(MAX_REQUEST_PROBLEMS);
-    // Other requests wait while a request is validated. Collecting all problems would block them
-    // for seconds.
+    // While the service validates a request, all other requests wait. Collecting every problem of
+    // this body would take seconds.
     expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(1_000);
   });
 });

@@ -30,9 +30,10 @@ export interface TestS3 {
 }
 
 /**
- * `before`, `after`, `half-way`: the connection is lost before the request is served, after it, or
- * half-way through the response. `stalled`: the response stops half-way, but the connection stays
- * open. `denied`: the request is refused.
+ * How a request fails. `before`: the connection is lost before the server serves the request.
+ * `after`: it is lost before the server responds. `half-way`: it is lost in the middle of the
+ * response. `stalled`: the response stops half-way, but the connection stays open. `denied`: the
+ * server refuses the request.
  */
 type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
 
@@ -66,7 +67,7 @@ interface Context {
 
 type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
 
-/** The server runs until `stop` is called. */
+/** Starts the server. It runs until `stop` is called. */
 export async function startS3(): Promise<TestS3> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
   await mkdir(join(folder, bucket));
@@ -178,8 +179,8 @@ function readSingleBytes({ store }: S3rver): void {
 const pageKeys = 10;
 
 /**
- * Lists objects in pages without s3rver's tokens, which need a cipher that OpenSSL lacks. Instead,
- * clients continue with `start-after`.
+ * Lists objects in pages. s3rver's page tokens need a cipher that OpenSSL lacks, so clients
+ * continue with `start-after` instead.
  */
 function listInPages(server: S3rver): void {
   const { store } = server;
@@ -284,8 +285,8 @@ async function listUploads(folder: string) {
   const ids = await readdir(join(folder, uploadsFolder)).catch(() => []);
   const uploads = ids.map(async (uploadId) => {
     const file = join(folder, uploadsFolder, uploadId, 'key');
-    // Skips uploads that end while they are listed, and aborted uploads to which a late part was
-    // written.
+    // Skips uploads that end during this listing, and aborted uploads to which a part was written
+    // late.
     const [name, facts] = await Promise.all([readFile(file, 'utf8'), stat(file)]).catch(() => []);
     return name === undefined || facts === undefined ? [] : [{ key: name, uploadId, begunAt: facts.mtime }];
   });

@@ -1,6 +1,6 @@
 /**
- * Functions that disable a safeguard of the service by changing the ledger. With them, a test
- * proves that it fails without the safeguard. Production code needs no switch for this.
+ * Functions that disable a safeguard of the service by changing the ledger. Tests use them to prove
+ * that their checks fail without the safeguard. Production code needs no switch for this.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;

@@ -2,10 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inputError } from '../../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.ts';
 
-/**
- * Tasks that misbehave as badly as hostile bytes can make a parser misbehave. Tests import only
- * their types.
- */
+/** Tasks that behave as badly as a parser of hostile bytes could. Tests import only their types. */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 
@@ -38,7 +35,7 @@ export const tasks = {
     for (let number = 1; number <= items; number++) yield number;
     while (true);
   },
-  /** Never ends, but does not block other tasks. */
+  /** Never ends, but lets other tasks run. */
   async *idle() {
     await delay(2 ** 30);
     yield 0;

@@ -4,13 +4,13 @@ import { connect, createServer, type Socket } from 'node:net';
 interface StallingProxy {
   readonly port: number;
   /**
-   * Open connections stay open but pass no more bytes. New connections work, as if the server had
-   * moved to another machine.
+   * Stops passing bytes on the open connections, but does not close them. New connections work, as
+   * if the server had moved to another machine.
    */
   stall(): void;
   /** Holds responses back until `resume` is called. */
   hold(): void;
-  /** Breaks open and new connections until `resume` is called. */
+  /** Breaks all connections, open and new, until `resume` is called. */
   refuse(): void;
   resume(): void;
   /** Breaks open connections. New connections work. */

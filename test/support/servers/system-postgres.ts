@@ -21,7 +21,10 @@ const folders = [
 ];
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-/** `undefined` if no folder has all tools. Tests that need them are then skipped. */
+/**
+ * Folder of the programs. `undefined` if no folder has all of them. Tests that need them are then
+ * skipped.
+ */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
 interface SystemPostgres {
@@ -37,7 +40,7 @@ interface SystemPostgres {
 
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** `data` is a restored data directory. Default: a new one. */
+/** Starts a server on `data`, which is a restored data directory. Default: a new data directory. */
 export async function startSystemPostgres(data?: string): Promise<SystemPostgres> {
   const bin = systemPostgres;
   if (bin === undefined) throw new Error('this machine has no PostgreSQL with its tools');

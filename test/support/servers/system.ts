@@ -73,7 +73,7 @@ export async function systemOfFile(options?: TestSystemOptions): Promise<TestSys
   return t;
 }
 
-/** The caller closes the system in `afterAll` or `afterEach`. */
+/** Opens a system. The caller closes it in `afterAll` or `afterEach`. */
 export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
   const database = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));

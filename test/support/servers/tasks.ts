@@ -28,8 +28,8 @@ export async function runDueTasks<C extends TaskContext>(
 ): Promise<number> {
   const turns = new Turns();
   let count = 0;
-  // A task released because of a stop is immediately due again. The loop ends instead of claiming
-  // it a second time.
+  // If a stop releases a task, the task is immediately due again. The loop ends, so that it does
+  // not claim the task a second time.
   while (!signals.stopping.aborted && !signals.deadline.aborted) {
     const claim = await takeNextTask(context, kinds, turns);
     if (claim === null) return count;

@@ -16,7 +16,7 @@ export interface SmallDisk {
 }
 
 /**
- * Mounts a disk, which requires Linux, root, and a container that allows mounting. Otherwise,
+ * Mounts a disk. This requires Linux, root, and a container that allows mounting. If it fails,
  * returns the reason as a string.
  */
 export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
@@ -34,7 +34,7 @@ export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string>
     bytes,
     grow: async (size) => void (await run('mount', ['-o', `remount,size=${size}`, path])),
     async remove() {
-      // Lazy, because files on the disk may still be open.
+      // Files on the disk may still be open, so an ordinary umount could fail.
       await run('umount', ['--lazy', path]);
       await rmdir(path);
     },

@@ -7,7 +7,9 @@ import type { Database } from '../../../src/postgres/database.ts';
 import type { Guard } from '../../../src/postgres/guard.ts';
 import { waitFor } from '../wait-for.ts';
 
-/** The guard of a process that knows all capabilities used by the environments of the rows. */
+/**
+ * Returns the guard of a process that knows every capability that the environments of the rows use.
+ */
 const guardOf = (rows: readonly profiles.ProfileRow[]): Guard => ({
   environments: [...new Set(rows.map(({ environmentId }) => environmentId))],
   uses: [],
@@ -47,8 +49,8 @@ interface Watched {
 }
 
 /**
- * Calls `run`, which starts the first use of a capability. Resolves when that start waits for
- * writers of single records.
+ * Calls `run`, which makes an environment use a capability for the first time. Resolves when `run`
+ * waits for writers of single records.
  */
 export async function untilItWaits<T>({ db }: Watched, run: () => Promise<T>): Promise<{ done: Promise<T> }> {
   const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);

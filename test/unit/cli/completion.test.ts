@@ -36,8 +36,8 @@ test('bash offers the words that start with the typed text', async () => {
     return execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' }).trim();
   };
   expect(await complete('re')).toBe('retry rejects');
-  // The shell completes options only after a dash. Otherwise, it could not complete the files that
-  // some commands need.
+  // Options are completed only after a dash. Otherwise, the shell could not complete file names,
+  // which some commands need.
   expect(await complete('')).toBe('retry rejects list');
   expect(await complete('-')).toBe('--help');
   expect(await outputOf('zsh')).toContain('bashcompinit');

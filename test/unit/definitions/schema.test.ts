@@ -58,7 +58,7 @@ const wrongValues: readonly Json[] = [
   { x: 1 },
 ];
 
-/** Yields copies of the value with a single change each. */
+/** Yields copies of the value. Each copy has a single change. */
 function* mutations(value: Json, path = ''): Generator<[path: string, mutation: Json]> {
   for (const misplaced of wrongValues)
     yield [`${path} = ${JSON.stringify(misplaced).slice(0, 20)}`, misplaced];

@@ -12,7 +12,7 @@ test.each([
 });
 
 test.each([
-  // A mail program would take this for an option.
+  // A mail program would take this address for an option.
   '-oQ/tmp@x.y',
   '-f@example.com',
   'a@b',

@@ -173,8 +173,8 @@ it('a closed cell over the limit is refused as one record with its true end', ()
 });
 
 /**
- * The simple implementation that serves as the reference. Its text is decoded as latin1, so that
- * each character is one byte.
+ * A simple implementation to compare the scanner with. `text` is decoded as latin1, so one
+ * character is one byte.
  */
 function referenceRecord(
   text: string,

@@ -9,13 +9,16 @@ export interface FedRecord {
   readonly problem: string | null;
 }
 
-/** Runs a scanner on a growing buffer, which in each step ends at the next of `ends`. */
+/** Runs a scanner on a buffer that grows. In each step, the buffer ends at the next of `ends`. */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
-  /** Where to continue searching for the end of an oversized record. -1 if there is none. */
+  /**
+   * Offset at which the search for the end of an oversized record continues. -1 if there is no such
+   * record.
+   */
   let from = -1;
-  /** Number of the first record that may be inside a cell. -1 if there is none. */
+  /** Number of the first record that may in fact be part of a cell. -1 if there is none. */
   let open = -1;
   let openFrom = 0;
   for (const [index, end] of ends.entries()) {

@@ -20,7 +20,10 @@ export function wholeFile(bytes: Buffer): WholeFile {
   return { bytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
 }
 
-/** Returns the message of the refusal of a file, or `taken`. Throws any other error. */
+/**
+ * Returns the message with which a file is refused, or `taken` if the file is not refused. Throws
+ * any other error.
+ */
 export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading;

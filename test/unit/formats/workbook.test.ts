@@ -133,8 +133,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
         'cell A1 holds a formula whose result is not in the file',
       );
     }
-    // With this calculation setting, the result 0 was never calculated. Excel writes 0 as a
-    // placeholder.
+    // With this setting, Excel writes 0 as a placeholder for a result that it has not calculated.
     const calculation = '<calcPr calcId="124519" fullCalcOnLoad="1"/>';
     expect(
       await refusal(ofRows('<row r="1"><c r="A1"><f>1+1</f><v>0</v></c></row>', { calculation })),

@@ -120,8 +120,8 @@ interface Schema {
 }
 
 /**
- * Yields what a schema lacks. In `allOf`, checks only the first schema, because the other schemas
- * narrow it.
+ * Finds information that a schema should have but lacks. In `allOf`, checks only the first schema,
+ * because the others only narrow it.
  */
 function* findGaps(schema: Schema, place: string, isField: boolean): Generator<string> {
   if (schema.$ref !== undefined) return;

@@ -79,8 +79,8 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       if (metadata === undefined) return 'invalid_json';
       if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
       metadataProperties = metadata;
-      // `removes` is also true if another column gives the property a value again. This costs only
-      // time.
+      // `removes` is true even if another column gives the property a value again. That costs time,
+      // but the result is the same.
       removes = Object.values(metadata).includes(null);
     }
   }

@@ -284,8 +284,8 @@ test('records of all kinds give the same rows from CSV and from NDJSON', () => {
         const csv = [columns.map(cellOf).join(delimiter), ...lines].join(newline) + newline;
         const objects = records.map((record) =>
           Object.fromEntries(
-            // Omits empty values, because an empty cell is a missing value. In an object, an empty
-            // kind would be refused.
+            // Omits empty values. In a CSV, an empty cell is a missing value. In an object, an
+            // empty kind would be refused.
             columns.flatMap((name) =>
               record[name] === '' || record[name] === undefined ? [] : [[name, record[name]]],
             ),

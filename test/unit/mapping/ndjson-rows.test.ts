@@ -134,7 +134,10 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
   return [...rowsByKey.values()].map(withoutRemovals);
 }
 
-/** The reader may set the removal flag because of a property that a later one overwrites. */
+/**
+ * Clears the removal flag. The reader may set it for a property that is overwritten later in the
+ * same record.
+ */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 
 describe('rows of NDJSON', () => {

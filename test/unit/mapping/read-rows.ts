@@ -10,7 +10,7 @@ export interface Reading extends ChunkScope {
   readonly entity?: LoadEntity;
   readonly map?: Readonly<Record<string, string>>;
   readonly rows?: Rows;
-  /** For NDJSON: true if records may have implied profiles. */
+  /** True for NDJSON that the receiver has rewritten. Its records may contain implied profiles. */
   readonly isRewritten?: boolean;
 }
 
@@ -18,7 +18,7 @@ export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
   return { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine, rowCount: 0, oversized: false };
 }
 
-/** The header is in line 1. */
+/** Reads the rows of a CSV whose header is line 1. */
 export function readCsvRows(header: CsvHeader, text: string | Buffer, reading: Reading = {}): Rows {
   const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
   const bytes = Buffer.from(text);

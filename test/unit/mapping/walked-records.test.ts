@@ -12,8 +12,8 @@ const actualRows = new Rows();
 const expectedRows = new Rows();
 
 /**
- * Reads lines with JSON.parse and writes values with JSON.stringify. Where the parser must keep the
- * original text of a value, so does this function.
+ * Returns the expected rows. Reads lines with JSON.parse and writes values with JSON.stringify,
+ * except for values whose original text the parser must keep.
  */
 function readParsed(lines: readonly string[], entity: LoadEntity, isRewritten = false): Rows {
   const rows = expectedRows;
@@ -230,7 +230,7 @@ const kindMember = fc.tuple(
     fc.constantFrom('"identify_user"', '"identify_company"', '"x"', 'null', '3'),
   ),
 );
-/** Members of events. In a profile record, they are ordinary properties. */
+/** Members of an event. In a profile record, they are ordinary properties. */
 const eventMembers = fc
   .tuple(
     kindMember,
@@ -288,7 +288,7 @@ it('walked records give the same rows, types, counts and refusals as parsed ones
   );
 });
 
-/** Rewritten records. The last member of each record holds its implied profiles. */
+/** Records as the receiver rewrites them. The last member contains the implied profiles. */
 const rewrittenLine = fc
   .tuple(record, fc.array(record, { maxLength: 3 }), line)
   .map(([text, profiles, otherLine]) =>

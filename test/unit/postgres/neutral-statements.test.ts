@@ -47,8 +47,8 @@ function sqlTextsOf(source: string): string[] {
 }
 
 /**
- * The part of each statement between ON CONFLICT and RETURNING, and the file that assembles the
- * merge.
+ * The part of each statement from `do update set` to `returning`, and the whole file that assembles
+ * the merge.
  */
 const conflictSets = [
   { path: 'src/load/merge/upsert.ts', text: readSource('src/load/merge/upsert.ts') },

@@ -133,7 +133,7 @@ describe('a task in a sandbox', () => {
     const waiting = run('idle', 0, { signal: abort.signal });
     abort.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
-    // The generator is suspended after its first item, and nothing requests the next item.
+    // The task pauses after its first item until the next one is requested, which never happens.
     const stop = new AbortController();
     await start('count', 9, { signal: stop.signal }).next();
     stop.abort();

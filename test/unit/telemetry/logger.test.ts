@@ -65,7 +65,8 @@ test('lines that are dropped while others are written are reported', async () =>
   });
   const sink = new LogSink(descriptor, (count) => `${count} dropped\n`);
   const long = `${'x'.repeat(512 * 1024)}\n`;
-  // The first line is being written, and the sink keeps only one more long line.
+  // While the first line is being written, the sink keeps only one of the long lines. It drops the
+  // other three.
   for (const line of ['first\n', long, long, long, long]) sink.write(line);
   await waitFor('the next line', () => readFileSync(file, 'utf8').length > long.length);
   sink.write('last\n');
@@ -83,7 +84,7 @@ test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as 
   sink.write('three\n');
   sink.flushSync();
   expect(sink.dropped).toBe(3);
-  // More bytes than the sink keeps while the disk is full.
+  // These lines are longer than what the sink keeps while the disk is full.
   for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
   expect(sink.dropped).toBe(5);
 });

@@ -77,7 +77,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** `isSpread`: each record has several lines. */
+/** `isSpread` means that each record has several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -218,8 +218,8 @@ describe('a damaged record', () => {
             const position = start + Math.floor(at * (end - start));
             const middle = kind === 'leave out' ? '' : by;
             const suffix = text.slice(kind === 'put in' ? position : position + 1);
-            // The change may cut a surrogate pair. Half a pair is not a character, so it is
-            // replaced.
+            // The change may cut a surrogate pair in half. `toWellFormed` replaces the half that
+            // remains.
             const damaged = (text.slice(0, position) + middle + suffix).toWellFormed();
             const file = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
               expect(reason).toBeInstanceOf(InputError);
