@@ -1,15 +1,21 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import fc from 'fast-check';
 import { type ColumnMetaData, type FileMetaData, parquetMetadata } from 'hyparquet';
 import { ByteWriter, type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { Sandboxes } from '../../../src/base/sandbox/sandboxes.ts';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
 import { openCodecs } from '../../../src/formats/parquet-codecs.ts';
 import { columnOf } from '../../../src/formats/parquet-values.ts';
 import { type Converted, type Stretch, textOf } from '../../../src/load/receive/unpack.ts';
+import { bundleOptions } from '../../../tools/bundle-options.ts';
+import { runs } from '../../support/runs.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
 const bufferOf = (columnData: readonly ColumnSource[], options: object = {}): Buffer =>
@@ -331,7 +337,13 @@ describe('a Parquet file', () => {
       changes: fc.array(fc.record({ at: fc.nat(5_000), byte: fc.nat(255) }), { maxLength: 4 }),
       cut: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat(5_000)),
     });
-    const program = new URL('../../../src/processes/sandbox.ts', import.meta.url);
+    // A process that compiles its program starts ten times slower.
+    const contents = `import { serveTasks } from './src/base/sandbox/sandbox.ts';
+      import { loadTasks } from './src/load/sandbox-tasks.ts';
+      serveTasks(loadTasks);`;
+    const outdir = join(packageRoot, 'dist/test');
+    await build({ ...bundleOptions, stdin: { contents, resolveDir: packageRoot }, outdir });
+    const program = pathToFileURL(join(outdir, 'stdin.js'));
     const sandboxes = new Sandboxes(program, pino({ level: 'silent' }), { itemMs: 3_000 });
     onTestFinished(() => sandboxes.close());
     await fc.assert(
@@ -356,7 +368,7 @@ describe('a Parquet file', () => {
           /^taken$|^The Parquet file is damaged or not understood: |^Reading it takes more (memory|time) /,
         );
       }),
-      { numRuns: 80 },
+      { numRuns: runs(160) },
     );
   });
 });
