@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/queue/provide-database.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { freezePostgres } from '../../support/servers/frozen-postgres.ts';
-import { type ErrorBody, serversPerTest, type TestServer } from '../../support/servers/http.ts';
+import { type ErrorBody, openServer, serversPerTest, type TestServer } from '../../support/servers/http.ts';
 import { scrape } from '../../support/servers/metrics.ts';
 import { type PrivatePostgres, startPrivatePostgres } from '../../support/servers/private-postgres.ts';
 import { redisAvailable } from '../../support/servers/redis.ts';
@@ -19,6 +19,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const answersWithinMs = 2_500;
 
 const { start, listen, cleanups } = serversPerTest();
+const { t: shared, server: sharedServer } = await openServer();
 
 let postgres: PrivatePostgres;
 beforeAll(async () => {
@@ -64,7 +65,7 @@ const untilReady = (server: TestServer) =>
   waitFor('the service to be ready', async () => (await probe(server)).body.status === 'ready');
 
 test('a service whose parts all work is live and ready, and answers without a key', async () => {
-  const { server } = await start();
+  const server = sharedServer;
   const live = await server.json('/health/live', { key: null });
   expect([live.status, live.body]).toEqual([200, { status: 'live' }]);
   await untilReady(server);
@@ -207,7 +208,7 @@ describe('a queue', () => {
 
 describe('a storage', () => {
   test('a lost folder of files makes the service not ready until it is back', async () => {
-    const { system, server } = await start();
+    const [system, server] = [shared, sharedServer];
     await untilReady(server);
     await rm(system.config.filesDir, { recursive: true });
     const { status, body } = await probe(server);

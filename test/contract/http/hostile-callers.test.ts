@@ -8,12 +8,19 @@ import {
   MAX_HELD_BYTES,
 } from '../../../src/http/plugins/slow-readers.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
-import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/servers/http.ts';
+import {
+  type ErrorBody,
+  openServer,
+  RawConnection,
+  serve,
+  serversPerTest,
+} from '../../support/servers/http.ts';
 import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const MiB = 1024 * 1024;
 const { start, cleanups } = serversPerTest();
+const { t: system, server } = await openServer();
 
 const list = '/v1/background_jobs';
 
@@ -127,7 +134,6 @@ const unknownId = (n: number) => String(n).padStart(12, '0');
 describe('two hundred connections that ask with unknown keys, without end', () => {
   // proves: bad-keys
   test('two hundred endless senders of unknown keys do not keep good keys from lists and records', async () => {
-    const { system, server } = await start();
     const other = await system.addEnvironment('other');
     const request = (n: number) =>
       `GET ${list} HTTP/1.1\r\nhost: x\r\nauthorization: Token slk_${unknownId(n)}_${'a'.repeat(40)}\r\n\r\n`;
@@ -162,7 +168,6 @@ describe('two hundred connections that ask with unknown keys, without end', () =
 
 describe('a list that takes too long', () => {
   test('a list that takes too long is 503 with the reason, and records are stored meanwhile', async () => {
-    const { system, server } = await start();
     const { pool } = system.system;
     const lock = await pool.connect();
     await lock.query('begin; lock table sluice.exports in access exclusive mode');
@@ -257,7 +262,6 @@ describe('a connection that is reset', () => {
 
   // proves: reset-connection
   test('a connection that is reset in any phase of a request or its answer ends nothing else', async () => {
-    const { system, server } = await start();
     const uncaught: unknown[] = [];
     const note = (error: unknown) => void uncaught.push(error);
     process.on('uncaughtExceptionMonitor', note);

@@ -347,6 +347,9 @@ describe('Idempotency-Key', () => {
   });
 });
 
+/** More than a part of an upload to S3. Its lines are long, because many lines take long to read. */
+const longBeginning = `${csv}${`u3,${'x'.repeat(1_000)},y\n`.repeat(9_000)}`;
+
 describe('an upload that does not arrive', () => {
   const connections: { reset(): void }[] = [];
   afterEach(() => {
@@ -383,7 +386,7 @@ describe('an upload that does not arrive', () => {
           '--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n',
         );
       }
-      await connection.write(`${csv}${'u3,x,y\n'.repeat(1_300_000)}`);
+      await connection.write(longBeginning);
       await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
       connection.reset();
       await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
@@ -401,8 +404,7 @@ describe('an upload that does not arrive', () => {
     const files = await t.storedFiles();
     const count = await jobs();
     const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
-    const part = `${csv}${'u3,x,y\n'.repeat(1_300_000)}`;
-    await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
+    await connection.write(`${longBeginning.length.toString(16)}\r\n${longBeginning}\r\n`);
     await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
     connection.socket.end();
     await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
@@ -420,7 +422,9 @@ test('an upload without room on the disk is 503 with the reason, leaves nothing,
   const small = await openTestSystem({ settings: { DATA_DIR: disk.path }, worker: true });
   const smallServer = await serve(small);
   try {
-    const body = someCsv(100_000);
+    const name = 'x'.repeat(700);
+    const ids = Array.from({ length: 2_000 }, (_, n) => `u${n}`);
+    const body = `user_id,name\n${ids.map((id) => `${id},${name}\n`).join('')}`;
     const send = (path: string, options: object) =>
       smallServer.json<ImportBody & ErrorBody>(path, {
         method: 'POST',
@@ -428,10 +432,7 @@ test('an upload without room on the disk is 503 with the reason, leaves nothing,
         headers: { 'content-type': 'text/csv', 'idempotency-key': 'once' },
         ...options,
       });
-    const users = someCsv(100_000)
-      .split('\n')
-      .slice(1, -1)
-      .map((line) => ({ user_id: line }));
+    const users = ids.map((user_id) => ({ user_id, name }));
     const array = { body: JSON.stringify({ users }), headers: { 'content-type': 'application/json' } };
     for (const [path, options] of [
       ['/v1/imports', {}],
@@ -449,7 +450,7 @@ test('an upload without room on the disk is 503 with the reason, leaves nothing,
     await disk.grow(64 * 2 ** 20);
     const { status, body: job } = await send('/v1/imports', {});
     expect(status).toBe(200);
-    expect(await small.ended(job.job_id)).toMatchObject({ status: 'completed', tally: { read: 100_000 } });
+    expect(await small.ended(job.job_id)).toMatchObject({ status: 'completed', tally: { read: 2_000 } });
   } finally {
     await smallServer.stop();
     await small.close();
