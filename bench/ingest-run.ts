@@ -59,8 +59,8 @@ export async function measure(
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // If a user was sent twice, the table still has one row for that user, so the rows cannot be
-  // checked.
+  // If a user was sent twice, the table still has one row for that user, so the number of rows
+  // cannot be checked.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const least = server === 'bare' ? 0 : accepted * items;

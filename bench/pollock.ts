@@ -160,8 +160,8 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
 }
 
 /**
- * Returns how many items the two lists have in common. Of items that occur repeatedly, counts as
- * many as both lists contain.
+ * Returns how many items the two lists have in common. An item that occurs twice in both lists
+ * counts twice.
  */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();

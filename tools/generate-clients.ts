@@ -26,7 +26,7 @@ async function writeTypes(): Promise<void> {
   const { default: ts } = await import('typescript-5');
   const blob = ts.factory.createTypeReferenceNode('Blob');
   const nodes = await openapiTypescript(pathToFileURL(document), {
-    // Binary content in the document is a file to upload, but its default type would be string.
+    // In the document, binary content is a file to upload. Without this, its type would be string.
     transform: ({ format }) => (format === 'binary' ? blob : undefined),
   });
   const into = join(folder, 'openapi-typescript');

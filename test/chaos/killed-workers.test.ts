@@ -75,8 +75,8 @@ function loss(chunkNo: number, lossesBefore: number): string {
 
 /**
  * Returns, for each lost chunk, the milliseconds from the kill of its worker to its completion. If
- * several kills are possible, assumes the first one after which the lease was not renewed. Assuming
- * a kill that was too early only makes the result larger.
+ * its worker may have died in one of several kills, assumes the first kill after which the lease
+ * was not renewed. Assuming an earlier kill only makes the result larger.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

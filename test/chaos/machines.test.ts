@@ -23,7 +23,7 @@ afterAll(() => s3.stop());
 
 /**
  * How long a stopping server still accepts requests, in milliseconds. The load balancer probes it
- * every 50 ms, so the rest is a margin for a busy machine.
+ * every 50 ms, so most of this time is a margin for a busy machine.
  */
 const drainMs = 3_000;
 

@@ -73,7 +73,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       // Ending a hanging worker takes seconds. The margin is for a busy machine.
       expect(longest.load).toBeLessThan(30_000 + 20 * usual);
       // The service ended and replaced the hanging workers. After a task has cost the fleet two
-      // workers, it must not cost any more.
+      // workers, it must not cost a third one.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);
       const workers = [...fleet.pids].sort();

@@ -53,7 +53,7 @@ async function history(environmentId: number, id: string, entity: Entity = 'user
   return changes;
 }
 
-/** Returns what tests compare of each change. Omits times. */
+/** Returns the parts of each change that tests compare. Omits times. */
 const plain = (changes: readonly ProfileChange[]) =>
   changes.map(({ action, by, job, before }) => ({
     what: `${action} by ${by}${job === null ? '' : ` ${job.job_id}`}`,

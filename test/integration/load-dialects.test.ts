@@ -10,8 +10,8 @@ import { systemOfFile } from '../support/servers/system.ts';
 const t = await systemOfFile();
 
 /**
- * Every machine makes the same number of attempts. To search for rare cases (about one in ten
- * thousand attempts), increase it and change the seed.
+ * The number of attempts is the same on every machine. To search for rare cases (about one in ten
+ * thousand attempts), increase this number and change the seed.
  */
 const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 

@@ -625,7 +625,7 @@ test('a record with more properties than allowed columns is refused, and leaves 
 });
 
 describe('a record that only the database refuses', () => {
-  /** Has more decimal places than the type `numeric` allows. */
+  /** A number that has more decimal places than the type `numeric` allows. */
   const poison = `0.${'1'.repeat(17_000)}`;
   const line = (id: string, rest: string) => `{"user_id":"${id}",${rest}}`;
 

@@ -110,8 +110,8 @@ describe('retention of events', () => {
         .sort(),
     });
     expect(pruned.events).toBe(events.length - keptEvents.length);
-    // Pruning drops a month if it keeps none of its events. Months that never had events, such as
-    // those prepared for new events, are not compared.
+    // Pruning drops a month if no event of that month is kept. Months that never had events, such
+    // as those prepared for new events, are not compared.
     const holding = new Set(keptEvents.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const filled = new Set(events.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const tables = await eventTables(t);

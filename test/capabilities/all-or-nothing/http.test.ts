@@ -19,7 +19,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 const { environmentId } = t.environment;
 
-/** Has two chunks. The user `brake` is in the second one. */
+/** A file of two chunks. The user `brake` is in the second chunk. */
 const wrongFile = [
   'user_id,plan',
   'u1,free',

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
 /**
- * Files published by public bodies. The second item is the column that identifies a record: the
- * first one whose values are distinct, complete and not dates. `null` if there is none.
+ * Files published by public bodies. The second item names the column that identifies a record: the
+ * first column whose values are distinct, complete and not dates. `null` if there is none.
  */
 const files: readonly (readonly [string, string | null, string])[] = [
   [

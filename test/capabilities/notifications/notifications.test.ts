@@ -502,8 +502,8 @@ describe('a sender', () => {
     for (let count = 0; count < 4; count++) await load();
     const { db } = t.system;
     const claims = await connectTo(t.databaseUrl, async (gate) => {
-      // Every claim takes this lock while it counts the running deliveries, so all claims wait
-      // here.
+      // Every claim takes this lock while it counts the running deliveries. The test holds the
+      // lock, so all claims wait.
       await gate.query(`begin; select pg_advisory_xact_lock(${0x47525550}, hashtext('delivery'))`);
       const claiming = Array.from({ length: 4 }, () => takeTask(sender(), deliveryJob));
       await waitFor('all claims to wait for the lock', async () => {

@@ -748,7 +748,8 @@ describe('the notification about a run', () => {
     const otherSchedule = notifying('other.csv', { emails: [address] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // Each call of `doNext` processes one run. It begins with the run that was created first.
+      // Each call of `doNext` processes one run. The first call takes the run that was created
+      // first.
       await request(stuckSchedule, '2026-03-01T11:00:00Z');
       await request(otherSchedule, '2026-03-01T10:00:00Z');
       await doNext(context);

@@ -229,7 +229,7 @@ function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
     : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** Valid bodies. A route is sent those whose members it knows. */
+/** Valid bodies. A route receives the bodies whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },

@@ -149,7 +149,7 @@ export async function manualLoad(
 }
 
 /**
- * Runs all chunks, by default in the order of the file, and then the finish. If the load needs
+ * Runs all chunks, by default in the order of the file, and then `finish`. If the load needs
  * another pass, as a load with a guard does, repeats all steps.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {

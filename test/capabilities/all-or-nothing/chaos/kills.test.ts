@@ -5,9 +5,9 @@ import { type Api, callApi, onSite, queues, type Site, type Sql } from '../../..
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 20_000, seed: 1, allValid: true });
-/** Changes some users of `goodFile` and adds others. */
+/** A file that changes some users of `goodFile` and adds others. */
 const wrongFile = createProfileFile({ rows: 20_000, seed: 2, allValid: true });
-/** Is queued while `wrongFile` is loaded and undone. */
+/** A file that is queued while `wrongFile` is loaded and undone. */
 const nextFile = createProfileFile({ rows: 2_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 type Phase = (typeof phases)[number];

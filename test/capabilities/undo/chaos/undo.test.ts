@@ -5,9 +5,9 @@ import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** Changes some users of `goodFile` and adds others. */
+/** A file that changes some users of `goodFile` and adds others. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
-/** Contains users of both other files. It is loaded during the undo. */
+/** A file with users of both other files. It is loaded during the undo. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
