@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/browsers/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/browsers/console.ts';
 
 const stage = consoleStage();
 
@@ -14,10 +14,9 @@ test('the list of jobs shows results and owners, and its filters are in the addr
   const parent = await stage.load('user_id,email\nm1,a\n,b\n', 'half-refused.csv');
   await stage.t.ended(parent);
   await stage.server.fetch('/api/v1/analytics/exports', { method: 'POST' });
-  await expectGoodInEveryLook(stage, 'jobs', '/jobs', (page) =>
-    page.getByText('users-2026-11-22.csv').waitFor(),
+  const page = await expectGoodInEveryLook(stage, 'jobs', '/jobs', (each) =>
+    each.getByText('users-2026-11-22.csv').waitFor(),
   );
-  const page = await stage.open('/jobs');
   const row = page.locator('tr', { hasText: 'half-refused.csv' });
   await row.getByText(/^API key /).waitFor();
   expect(await row.getByRole('img').getAttribute('aria-label')).toBe('1 new, 1 rejected');
@@ -38,5 +37,4 @@ test('the list of jobs shows results and owners, and its filters are in the addr
   await page.waitForURL(/type=import$/);
   await page.getByText('3 jobs').waitFor();
   expect(await page.locator('tbody tr').count()).toBe(3);
-  await expectAccessible(page);
 });

@@ -36,11 +36,10 @@ test('the overview lists open needs with their actions, and plots records and jo
     const { body } = await stage.server.json<{ findings: { is_known: boolean } }>('/v1/overview');
     return body.findings.is_known;
   });
-  await expectGoodInEveryLook(stage, 'overview', '/', async (page) => {
-    await page.getByRole('img', { name: /accepted, .* unchanged, .* rejected in the last hour/ }).waitFor();
-    await page.getByRole('img', { name: '2 not failed, 1 failed in 30 days' }).waitFor();
+  const page = await expectGoodInEveryLook(stage, 'overview', '/', async (each) => {
+    await each.getByRole('img', { name: /accepted, .* unchanged, .* rejected in the last hour/ }).waitFor();
+    await each.getByRole('img', { name: '2 not failed, 1 failed in 30 days' }).waitFor();
   });
-  const page = await stage.open('/');
   const needs = page.getByRole('region', { name: 'What needs you' }).getByRole('listitem');
   const failed = needs.nth(0);
   const rejected = needs.nth(1);

@@ -65,8 +65,9 @@ beforeAll(async () => {
 });
 
 test('people are counted and filtered by search, property and segment in the address', async () => {
-  await expectGoodInEveryLook(stage, 'people', '/people', (page) => page.getByText('Grace Hopper').waitFor());
-  const page = await stage.open('/people');
+  const page = await expectGoodInEveryLook(stage, 'people', '/people', (each) =>
+    each.getByText('Grace Hopper').waitFor(),
+  );
   await page.locator('header').getByText('5 users').waitFor();
   await page.getByLabel('Property').fill('plan:pro');
   await page.getByLabel('Property').press('Enter');
@@ -125,10 +126,9 @@ test('a search that the server cuts off continues until it has a result', async 
 });
 
 test('a person is shown with properties, company and events, and markup stays text', async () => {
-  await expectGoodInEveryLook(stage, 'person', '/people/u1', async (page) => {
-    await page.getByRole('heading', { name: 'Latest events' }).waitFor();
+  const page = await expectGoodInEveryLook(stage, 'person', '/people/u1', async (each) => {
+    await each.getByRole('heading', { name: 'Latest events' }).waitFor();
   });
-  const page = await stage.open('/people/u1');
   await page.getByRole('row', { name: /^signup_date \d/ }).waitFor();
   await page.getByRole('link', { name: 'Acme Tools (acme)', exact: true }).click();
   await page.getByRole('link', { name: 'u3' }).waitFor();
@@ -155,11 +155,10 @@ test('the page of a person has the profile before each change, with its job', as
   for (let seats = 1; seats < 20; seats++) {
     await stage.post('/v1/identify', { user_id: 'hist-1', metadata: { seats } });
   }
-  await expectGoodInEveryLook(stage, 'history', '/people/hist-1', async (page) => {
-    await page.getByText('changed by a request before: name').first().click();
-    await page.locator('details[open] dd', { hasText: /^18$/ }).waitFor();
+  const page = await expectGoodInEveryLook(stage, 'history', '/people/hist-1', async (each) => {
+    await each.getByText('changed by a request before: name').first().click();
+    await each.locator('details[open] dd', { hasText: /^18$/ }).waitFor();
   });
-  const page = await stage.open('/people/hist-1');
   await page.getByText('changed by a request before: name').first().waitFor();
   await page.getByText('first.csv').waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'Next page' }).click();
@@ -194,8 +193,9 @@ test('a person is deleted after a confirmation with the counted events', async (
 });
 
 test('a segment is described in words, counted on request, and checked line by line', async () => {
-  await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
-  const page = await stage.open('/segments');
+  const page = await expectGoodInEveryLook(stage, 'segments', '/segments', (each) =>
+    each.getByText('Pro plan').waitFor(),
+  );
   await page.getByRole('link', { name: 'People who share reports' }).click();
   await page.getByText('did at least 3 times "report_shared" in the last 30 days').waitFor();
   const path = new URL(page.url()).pathname.replace('/console', '');

@@ -27,10 +27,9 @@ const events = (count: number) =>
 // proves: console-load
 test('refused records are shown by cause, corrected, checked, and loaded as a mend', async () => {
   const jobId = await load(events(12));
-  await expectGoodInEveryLook(stage, 'refused', `/jobs/${jobId}/refused`, (page) =>
-    page.getByLabel('user_id, row 25').waitFor(),
+  const page = await expectGoodInEveryLook(stage, 'refused', `/jobs/${jobId}/refused`, (each) =>
+    each.getByLabel('user_id, row 25').waitFor(),
   );
-  const page = await stage.open(`/jobs/${jobId}/refused`);
   await page.getByLabel('user_id, row 25').fill('u1');
   await page.getByLabel('inserted_at, row 13').fill('tomorrow');
   await page.getByRole('button', { name: 'Check' }).click();

@@ -28,7 +28,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const server: BrowserServer = await chromium.launchServer({
     executablePath: chromiumPath,
     // Chromium's sandbox does not work for root, and the browser opens only pages of this service.
-    args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
+    args: [
+      ...['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
+      // Each page runs its scripts once, so optimizing them takes longer than it saves.
+      '--js-flags=--no-opt --no-maglev',
+    ],
   });
   project.provide('browserUrl', server.wsEndpoint());
   return () => server.close();

@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
+import { cleanUpAfter } from '../cleanups.ts';
 import { form, serve, type TestServer } from '../servers/http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from '../servers/system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
@@ -12,7 +13,10 @@ import { patienceMs, waitFor } from '../wait-for.ts';
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /** Opens a page below /console, signed in with the key of `default`. Closes it after the test. */
+  /**
+   * Opens a page below /console, signed in with the key of `default`. Until the test ends, another
+   * call navigates the same page, unless its options have an origin or a clock.
+   */
   open(path: string, options?: PageOptions): Promise<Page>;
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
@@ -25,11 +29,13 @@ interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
   readonly key?: string;
-  /** Origin to open, such as that of a proxy. Default: the origin of the server. */
+  /** Origin to open in a new page, such as that of a proxy. Default: the origin of the server. */
   readonly origin?: string;
-  /** Whether to give the page a fake clock, which `hurryTo` needs. */
+  /** Whether to open a new page with a fake clock, which `hurryTo` needs. */
   readonly clock?: boolean;
 }
+
+type Look = Required<Pick<PageOptions, 'width' | 'theme'>>;
 
 const desktop = 1440;
 export const phone = 390;
@@ -37,13 +43,15 @@ const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
- * Opens one service for all tests of a file. Call this once, outside of tests. A test fails if its
- * page violates the content security policy, requests another origin or throws.
+ * Opens one service and one page for all tests of a file, because a new page costs three times the
+ * processor time of a navigation. Call this once, outside of tests. A test fails if its page
+ * violates the content security policy, requests another origin or throws.
  */
 export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
   let system: TestSystem | undefined;
   let server: TestServer | undefined;
   let browser: Browser | undefined;
+  let sharedPage: Page | undefined;
   const contexts: BrowserContext[] = [];
   const complaints: string[] = [];
   beforeAll(async () => {
@@ -58,6 +66,7 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
   });
   afterEach(async () => {
     for (const context of contexts.splice(0)) await context.close();
+    if (sharedPage !== undefined) await reset(sharedPage);
     expect(complaints.splice(0)).toEqual([]);
   });
   const stage: ConsoleStage = {
@@ -81,13 +90,14 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
         .job_id;
     },
     async openSignedOut(path, options = {}) {
-      const page = await newPage(options);
+      const page = await pageFor(options);
+      await leave(page, options.origin);
       await page.goto(new URL(`/console${path}`, options.origin ?? stage.server.address).href);
       return page;
     },
     async open(path, { key = stage.t.key, ...options } = {}) {
       const { origin = stage.server.address } = options;
-      const page = await newPage(options);
+      const page = await pageFor(options);
       const signedIn = await page.request.post(new URL('/v1/console/sign_in', origin).href, {
         data: { key },
         headers: { 'sec-fetch-site': 'same-origin' },
@@ -98,21 +108,43 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return page;
     },
   };
-  async function newPage(options: PageOptions) {
-    const { width = desktop, theme = 'light', origin = stage.server.address, clock = false } = options;
+  async function pageFor({ width = desktop, theme = 'light', origin, clock = false }: PageOptions) {
+    if (origin === undefined && !clock) {
+      sharedPage ??= await newPage(stage.server.address);
+      await setLook(sharedPage, { width, theme });
+      return sharedPage;
+    }
+    const page = await newPage(origin ?? stage.server.address);
+    contexts.push(page.context());
+    if (clock) await page.clock.install();
+    await setLook(page, { width, theme });
+    return page;
+  }
+  /**
+   * Signs out, and opens a response without scripts. Unlike `about:blank`, it needs no new process,
+   * because it has the same origin.
+   */
+  async function leave(page: Page, origin = stage.server.address) {
+    await page.goto(new URL('/health/live', origin).href);
+    await page.context().clearCookies();
+  }
+  /** Ends everything that a test did to the page. */
+  async function reset(page: Page) {
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    page.removeAllListeners('request');
+    page.removeAllListeners('dialog');
+    await leave(page);
+  }
+  async function newPage(origin: string) {
     if (browser === undefined) throw new Error('there is no browser yet');
     const context = await browser.newContext({
-      viewport: { width, height: heights[width] ?? 900 },
-      colorScheme: theme,
       reducedMotion: 'reduce',
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
     });
-    contexts.push(context);
+    watch(context, origin, complaints);
     const page = await context.newPage();
     page.setDefaultTimeout(patienceMs);
-    if (clock) await page.clock.install();
-    watch(page, origin, complaints);
     return page;
   }
   return stage;
@@ -129,14 +161,19 @@ export async function hurryTo(page: Page, element: Locator, { isGone = false } =
   });
 }
 
-/** Watches for errors and forbidden requests of a page. Adds each one to `complaints`. */
-function watch(page: Page, address: string, complaints: string[]): void {
-  page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
-  page.on('console', (message) => {
+async function setLook(page: Page, { width, theme }: Look): Promise<void> {
+  await page.setViewportSize({ width, height: heights[width] ?? 900 });
+  await page.emulateMedia({ colorScheme: theme });
+}
+
+/** Watches for errors and forbidden requests of the pages. Adds each one to `complaints`. */
+function watch(context: BrowserContext, address: string, complaints: string[]): void {
+  context.on('weberror', (error) => complaints.push(`script: ${error.error().message}`));
+  context.on('console', (message) => {
     const text = message.text();
     if (/content security policy/i.test(text)) complaints.push(`policy: ${text}`);
   });
-  page.on('request', (request) => {
+  context.on('request', (request) => {
     const { protocol, origin } = new URL(request.url());
     const isOwn = origin === new URL(address).origin || protocol === 'data:' || protocol === 'blob:';
     if (!isOwn) complaints.push(`another origin: ${request.url()}`);
@@ -149,6 +186,8 @@ function watch(page: Page, address: string, complaints: string[]): void {
  */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
+  // The limit ends with the session.
+  cleanUpAfter('test', () => network.detach().catch(() => undefined));
   return (uploadThroughput) =>
     network.send('Network.emulateNetworkConditions', {
       ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
@@ -224,11 +263,7 @@ export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
  * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. Requires the font Inter
  * (`fonts-inter`), without which the screenshot shows another font.
  */
-async function picture(
-  page: Page,
-  name: string,
-  { width = desktop, theme = 'light' }: PageOptions,
-): Promise<void> {
+async function picture(page: Page, name: string, { width, theme }: Look): Promise<void> {
   if (!isPictured) return;
   await mkdir(pictures, { recursive: true });
   const suffix = width === desktop ? theme : `${theme}-${width}`;
@@ -239,7 +274,7 @@ async function picture(
  * Two pairs of width and theme that together cover each width and each theme. A run with
  * screenshots uses all four pairs.
  */
-const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictured
+const looks: readonly Look[] = isPictured
   ? ([desktop, phone] as const).flatMap((width) => themes.map((theme) => ({ width, theme })))
   : [
       { width: desktop, theme: 'light' },
@@ -248,24 +283,24 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
 
 /**
  * Expects that a screen is accessible, is not too wide and has its buttons within reach, in both
- * themes and widths. Also takes screenshots. `prepare` waits for the content of the screen.
+ * themes and widths. Also takes screenshots. `prepare` waits for the content of the screen. Returns
+ * the page.
  */
 export async function expectGoodInEveryLook(
   stage: Pick<ConsoleStage, 'open'>,
   name: string,
   path: string,
   prepare: (page: Page) => Promise<unknown>,
-): Promise<void> {
-  const page = await stage.open(path, looks[0]);
+): Promise<Page> {
+  const page = await stage.open(path);
   await prepare(page);
   for (const look of looks) {
-    const { width, theme: colorScheme } = look;
-    await page.setViewportSize({ width, height: heights[width] ?? 900 });
-    await page.emulateMedia({ colorScheme });
+    await setLook(page, look);
     await expectAccessible(page);
     await expectNoSideScroll(page);
-    if (width === phone) await expectMainInReach(page);
+    if (look.width === phone) await expectMainInReach(page);
     await picture(page, name, look);
   }
-  await page.close();
+  await setLook(page, { width: desktop, theme: 'light' });
+  return page;
 }

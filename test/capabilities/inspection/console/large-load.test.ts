@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const line = 'u1,0123456789abcdef0123456789abcdef0123456789ab\n';
-const fileBytes = (isLarge ? 1_024 : 64) * 2 ** 20;
+const fileBytes = (isLarge ? 1_024 : 32) * 2 ** 20;
 /**
  * Maximum growth of the heap in bytes. The heap of an idle page grows by less. Reading the whole
  * file would need `fileBytes` more.
@@ -55,7 +55,7 @@ test('a dropped file is never kept in memory of the browser, even when sent agai
   await metrics.send('HeapProfiler.collectGarbage');
   const heapBefore = await heap();
   const progress = page.locator('progress[aria-label="Sent of huge.csv"]');
-  await (await limitUpload(page))(isLarge ? 100_000_000 : 40_000_000);
+  await (await limitUpload(page))(isLarge ? 100_000_000 : 20_000_000);
   await dropFile(page, path);
   let most = 0;
   let cutAt = 0;

@@ -150,9 +150,9 @@ test('a file can be loaded by keyboard alone, from its selection to its result',
 test('a file is sent again after a lost connection, and is stored unchanged', async () => {
   const proxy = await startStallingProxy(new URL(stage.server.address));
   const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
-  const text = `user_id,text\n${'u1,0123456789abcdef\n'.repeat(300_000)}`;
+  const text = `user_id,text\n${'u1,0123456789abcdef\n'.repeat(50_000)}`;
   const limit = await limitUpload(page);
-  await limit(2_500_000);
+  await limit(400_000);
   await choose(page, text, 'cut.csv');
   await page.locator('progress[aria-label="Sent of cut.csv"]:not([value="0"])').waitFor();
   expect(await uploadOf('cut.csv')).toBeUndefined();
@@ -326,8 +326,8 @@ test('a file is loaded as a mirror, and its job shows the removals', async () =>
 // proves: console-load
 test('a cancelled upload is not kept, and an abandoned or planned one is not loaded', async () => {
   const page = await stage.open('/load');
-  await (await limitUpload(page))(100_000);
-  await choose(page, `user_id,text\n${'u1,0123456789\n'.repeat(100_000)}`, 'sending.csv');
+  await (await limitUpload(page))(50_000);
+  await choose(page, `user_id,text\n${'u1,0123456789\n'.repeat(50_000)}`, 'sending.csv');
   await page.getByRole('button', { name: 'Cancel sending.csv' }).click();
   await page.getByText('sending.csv').waitFor({ state: 'detached' });
   expect(await uploadOf('sending.csv')).toBeUndefined();

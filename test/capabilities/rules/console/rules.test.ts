@@ -4,8 +4,9 @@ import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../../../
 const stage = consoleStage();
 
 test('the rules are shown, applied, and refused with the line at fault', async () => {
-  await expectGoodInEveryLook(stage, 'rules', '/rules', (page) => page.getByText('no rules yet').waitFor());
-  const page = await stage.open('/rules');
+  const page = await expectGoodInEveryLook(stage, 'rules', '/rules', (each) =>
+    each.getByText('no rules yet').waitFor(),
+  );
   await page.getByLabel('As YAML').fill('users:\n  unknwn: report\n');
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.getByText(/users.unknwn is unknown/).waitFor();
