@@ -36,7 +36,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
         site.serve(machine()),
         Promise.all([1, 2, 3].map(() => site.work(machine()))),
       ]);
-      const files = [50_000, 15_000, 10_000].map((rows, seed) => createProfileFile({ rows, seed }));
+      const files = [30_000, 6_000, 4_000].map((rows, seed) => createProfileFile({ rows, seed }));
       const [large, middle, small] = files as [(typeof files)[0], (typeof files)[0], (typeof files)[0]];
       const jobs = [await first.upload(large.bytes), await second.upload(middle.bytes)] as const;
       const { status } = await second.fetch(`/v1/background_jobs/${jobs[0]}`);
@@ -175,7 +175,7 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
  * `records`, which checks uploaded and single records together.
  */
 function startUploads(api: Api, records: RecordSender) {
-  const rows = 10_000;
+  const rows = 3_000;
   const jobs: string[] = [];
   let isStopped = false;
   let failure: unknown = null;

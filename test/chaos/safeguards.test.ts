@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait-for.ts';
  * With the safeguard, the same fault must do no harm. The first test below proves this for the
  * fence, finish.test.ts for the replay, and lost-api.test.ts for the reconciler.
  */
-const file = createProfileFile({ rows: 50_000, seed: 7 });
+const file = createProfileFile({ rows: 30_000, seed: 7 });
 const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
@@ -30,7 +30,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       // The file has no rejects. Otherwise, both attempts would store rejects with the same row
       // numbers. The second attempt would fail on that conflict, as if there were a fence.
-      const allValid = createProfileFile({ rows: 50_000, allValid: true });
+      const allValid = createProfileFile({ rows: 30_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
       expect(load).toMatchObject({
@@ -46,7 +46,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       const jobId = await api.upload(file.bytes);
       const release = await holdChunk(site, jobId, 0);
       await forgetReplays(site.sql);
-      await site.workers(2);
+      await site.work();
       const areOthersDone = async (): Promise<boolean> => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
@@ -61,7 +61,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 /**
- * Pauses a worker that has claimed a chunk. Other workers merge this chunk and all others except
+ * Pauses a worker that has claimed a chunk. Another worker merges this chunk and all others except
  * the last, which the test blocks. Then wakes the paused worker and releases the last chunk.
  */
 async function wakeLate(
@@ -76,8 +76,8 @@ async function wakeLate(
   const release = await holdChunk(site, jobId, chunk_count - 1);
   const late = await site.work({ LOG_LEVEL: 'debug' });
   const chunk = await pauseAfterClaim(site, late, load_id);
-  await site.workers(2);
-  await waitFor('the others to do the chunk of the paused worker and all but the last', async () => {
+  await site.work();
+  await waitFor('another to do the chunk of the paused worker and all but the last', async () => {
     const load = await readLoad(sql, jobId);
     return load.chunks_done === chunk_count - 1;
   });

@@ -14,7 +14,7 @@ test.skipIf(!redisAvailable)(
     try {
       await onSite({ queue: 'postgres', settings: { REDIS_URL: redis.url } }, async (site) => {
         const [api] = await Promise.all([site.serve(), site.workers(2)]);
-        const file = createProfileFile({ rows: 50_000 });
+        const file = createProfileFile({ rows: 30_000 });
         const jobId = await api.upload(file.bytes);
         await progressed(site.sql, jobId, 0.2);
         const [master = 0, replica = 0] = redis.ports;

@@ -56,17 +56,21 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       const longest = { health: 0, load: 0 };
       const pids = new Set(fleet.pids);
       let failed: readonly Job[] = [];
-      await waitFor('the poisoned jobs to fail, while others are done', async () => {
-        longest.health = Math.max(longest.health, await timed(() => api.fetch('/health/live')));
-        longest.load = Math.max(longest.load, await timed(async () => ended(api, await api.upload(file))));
-        for (const pid of fleet.pids) pids.add(pid);
-        failed = await Promise.all([
-          look(poisoned.load, jobs.load),
-          look(poisoned.export, jobs.export),
-          look(poisoned.deletion, jobs.deletion),
-        ]);
-        return failed.every(({ status }) => status === 'failed');
-      });
+      await waitFor(
+        'the poisoned jobs to fail, while others are done',
+        async () => {
+          longest.health = Math.max(longest.health, await timed(() => api.fetch('/health/live')));
+          longest.load = Math.max(longest.load, await timed(async () => ended(api, await api.upload(file))));
+          for (const pid of fleet.pids) pids.add(pid);
+          failed = await Promise.all([
+            look(poisoned.load, jobs.load),
+            look(poisoned.export, jobs.export),
+            look(poisoned.deletion, jobs.deletion),
+          ]);
+          return failed.every(({ status }) => status === 'failed');
+        },
+        { everyMs: 500 },
+      );
       const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
       expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
       expect(longest.health).toBeLessThan(1_000);

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
 import { ended, expectExact, progressed, report } from '../support/oracles/exactness.ts';
@@ -10,12 +10,11 @@ import { expectEachOnce } from '../support/oracles/records-exactness.ts';
 import { signalPostmaster } from '../support/servers/private-postgres.ts';
 import { type SluiceProcess, startSluice } from '../support/servers/processes.ts';
 import { RecordSender } from '../support/servers/record-sender.ts';
-import { startRedis, type TestRedis } from '../support/servers/redis.ts';
-import { type Api, anyQueue, callApi, openSql, type Queue, type Sql } from '../support/servers/site.ts';
+import { type Api, callApi, openSql, type Sql } from '../support/servers/site.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/servers/tmpfs.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { patienceMs, waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 60_000, seed: 5 });
+const file = createProfileFile({ rows: 40_000, seed: 5 });
 const table = oracleOf(file);
 
 /**
@@ -28,7 +27,6 @@ interface Service {
 }
 
 interface House {
-  readonly queue: Queue;
   readonly dataDir: string;
   start(): Promise<Service>;
   /** Runs another `sluice` command on the same data directory until it exits. */
@@ -37,49 +35,36 @@ interface House {
   readonly sql: Sql;
 }
 
-describe.concurrent.each(['postgres'] as const)('with the queue on %s', (queue) => {
-  test('a service whose processes were all killed continues after a restart, and is exact', async () => {
-    await inHouse(queue, async (house) => {
-      const { process, api } = await house.start();
-      const jobId = await api.upload(file.bytes);
-      await progressed(house.sql, jobId, 0.4);
-      // The postmaster has its own process group, so it is killed separately.
-      await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
-      await process.killGroup();
+test('a service restarts its killed embedded Postgres, continues after all its processes were killed, and is exact', async () => {
+  await inHouse(async (house) => {
+    const { process, api } = await house.start();
+    const jobId = await api.upload(file.bytes);
+    for (const [share, signal] of [
+      [0.2, 'SIGQUIT'],
+      [0.4, 'SIGKILL'],
+    ] as const) {
+      await progressed(house.sql, jobId, share);
+      const untilEnded = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
+      await untilEnded();
       const killedAt = performance.now();
-      await house.start();
-      const startedAt = performance.now();
-      const load = await expectExact(house.sql, jobId, file, table);
-      report(
-        `whole service killed, ${queue}: listening ${seconds(killedAt, startedAt)} s after the kill, load done ${seconds(startedAt)} s later (${load.seconds.toFixed(1)} s in all)`,
-      );
-    });
-  });
-});
-
-describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
-  test('a service restarts its embedded Postgres that was killed amid a load, and is exact', async () => {
-    await inHouse(queue, async (house) => {
-      const { api } = await house.start();
-      const jobId = await api.upload(file.bytes);
-      for (const [share, signal] of [
-        [0.3, 'SIGQUIT'],
-        [0.6, 'SIGKILL'],
-      ] as const) {
-        await progressed(house.sql, jobId, share);
-        const untilEnded = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
-        await untilEnded();
-        const killedAt = performance.now();
-        await waitFor('the service to answer again', async () => {
-          const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);
-          expect([200, 503]).toContain(status);
-          return status === 200;
-        });
-        report(`embedded Postgres ${signal}, ${queue}: the API is back after ${seconds(killedAt)} s`);
-      }
-      const load = await expectExact(house.sql, jobId, file, table);
-      report(`embedded Postgres killed twice, ${queue}: load ${load.seconds.toFixed(1)} s`);
-    });
+      await waitFor('the service to answer again', async () => {
+        const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);
+        expect([200, 503]).toContain(status);
+        return status === 200;
+      });
+      report(`embedded Postgres ${signal}: the API is back after ${seconds(killedAt)} s`);
+    }
+    await progressed(house.sql, jobId, 0.6);
+    // The postmaster has its own process group, so it is killed separately.
+    await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
+    await process.killGroup();
+    const killedAt = performance.now();
+    await house.start();
+    const startedAt = performance.now();
+    const load = await expectExact(house.sql, jobId, file, table);
+    report(
+      `whole service killed: listening ${seconds(killedAt, startedAt)} s after the kill, load done ${seconds(startedAt)} s later (${load.seconds.toFixed(1)} s in all)`,
+    );
   });
 });
 
@@ -90,7 +75,7 @@ test('a service with a full disk reports it and continues when there is room, wi
   const disk = await mountSmallDisk(256 * 2 ** 20);
   if (typeof disk === 'string') return skip(disk);
   try {
-    await inHouse('postgres', (house) => fillDisk(house, disk), join(disk.path, 'data'));
+    await inHouse((house) => fillDisk(house, disk), join(disk.path, 'data'));
   } finally {
     await disk.remove();
   }
@@ -144,7 +129,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
 
   await rm(ballast);
   const freedAt = performance.now();
-  await sender.untilServed(60_000);
+  await sender.untilServed(patienceMs);
   report(`disk full: records are accepted ${seconds(freedAt)} s after there was room`);
   await ended(sql, jobId);
   await sender.stop();
@@ -171,23 +156,20 @@ async function refusal(api: Api, path: string, request: RequestInit): Promise<st
   });
 }
 
-async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folder?: string): Promise<void> {
+async function inHouse(run: (house: House) => Promise<void>, folder?: string): Promise<void> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'sluice-house-')));
-  const redis: TestRedis | null = queue === 'redis' ? await startRedis() : null;
   const variables = {
     DATA_DIR: dataDir,
     PORT: '0',
     WORKERS: '2',
     LOG_LEVEL: 'warn',
     CHUNK_BYTES: '64k',
-    ...(redis === null ? {} : { REDIS_URL: redis.url }),
   };
   const services: SluiceProcess[] = [];
   let key = '';
   /** Pools by the URL of the database, which may change when the service restarts. */
   const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
-    queue,
     dataDir,
     async start() {
       const process = startSluice(['start'], variables);
@@ -216,7 +198,6 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   } finally {
     await Promise.all([...looks.values()].map(({ pool }) => pool.end()));
     await Promise.all(services.map((service) => stop(service)));
-    await redis?.stop();
     await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }

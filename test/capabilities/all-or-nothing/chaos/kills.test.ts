@@ -4,9 +4,9 @@ import { progressed, report } from '../../../support/oracles/exactness.ts';
 import { type Api, callApi, onSite, queues, type Site, type Sql } from '../../../support/servers/site.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
-const goodFile = createProfileFile({ rows: 20_000, seed: 1, allValid: true });
+const goodFile = createProfileFile({ rows: 10_000, seed: 1, allValid: true });
 /** A file that changes some users of `goodFile` and adds others. */
-const wrongFile = createProfileFile({ rows: 20_000, seed: 2, allValid: true });
+const wrongFile = createProfileFile({ rows: 10_000, seed: 2, allValid: true });
 /** A file that is queued while `wrongFile` is loaded and undone. */
 const nextFile = createProfileFile({ rows: 2_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
@@ -20,14 +20,14 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
     onSite({ queue }, async (site) => {
       const { sql } = site;
       let api = await site.serve();
-      await site.workers(2);
+      await site.work();
       const { environmentId, key } = await site.addEnvironment('undisturbed');
       const undisturbed = callApi(api.process, api.url, key);
       for (const to of [api, undisturbed]) await ended(sql, await to.upload(goodFile.bytes));
       await ended(sql, await undisturbed.upload(nextFile.bytes));
       const contentsBefore = await contents(sql, site.environmentId);
 
-      // The load fails because its chunks have lost too many workers.
+      // The load fails because a chunk has lost too many workers.
       const failed = await uploadUndone(api);
       await progressed(sql, failed, 0.3);
       await killIn(site, failed, 'chunk');
@@ -35,8 +35,7 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
       await sql('update sluice.tasks set losses = 9 where lease_until is not null and job_id = $1', [failed]);
       await site.expireLeases();
       const nextJob = await api.upload(nextFile.bytes);
-      api = await undoDespiteKills(site, failed, api);
-      await site.workers(2);
+      api = await undoDespiteKills(site, failed, api, phases);
       await expectUndone(api, failed, 'failed');
       await ended(sql, nextJob);
       expect(await contents(sql, site.environmentId)).toBe(await contents(sql, environmentId));
@@ -47,7 +46,7 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
       await progressed(sql, cancelled, 0.6);
       await killIn(site, cancelled, 'chunk');
       await site.expireLeases();
-      await site.workers(2);
+      await site.work();
       const isMet = await waitFor('the load to be in its finish', () => stateOf(site, cancelled, 'finish'), {
         everyMs: 1,
       });
@@ -57,8 +56,7 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
         expect([isMet, status]).toEqual([expect.any(String), 202]);
         await site.killWorkers();
         await site.expireLeases();
-        api = await undoDespiteKills(site, cancelled, api);
-        await site.workers(2);
+        api = await undoDespiteKills(site, cancelled, api, ['begin']);
         await expectUndone(api, cancelled, 'cancelled');
         expect(await contents(sql, site.environmentId)).toBe(await contents(sql, environmentId));
       }
@@ -75,19 +73,18 @@ async function uploadUndone(api: Api): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
-/** Kills the processes in each phase of the undo. Returns the API that was started last. */
-async function undoDespiteKills(site: Site, jobId: string, first: Api): Promise<Api> {
-  let api = first;
-  for (const phase of phases) {
-    await site.workers(2);
+/** Kills the API, and a worker in each phase of the undo. Returns the API that was started last. */
+async function undoDespiteKills(site: Site, jobId: string, api: Api, killed: readonly Phase[]): Promise<Api> {
+  await api.process.kill('SIGKILL');
+  for (const phase of killed) {
+    await site.work();
     const undo = await waitFor('the undo to be queued', () => undoOf(site.sql, jobId));
     const isMet = await killIn(site, undo, phase);
     await site.expireLeases();
-    await api.process.kill('SIGKILL');
-    api = await site.serve();
     report(`kill -9 in the ${phase} of an undo after a failure, ${site.queue}: ${isMet}`);
   }
-  return api;
+  await site.work();
+  return site.serve();
 }
 
 async function undoOf(sql: Sql, jobId: string): Promise<string | null> {

@@ -41,7 +41,7 @@ const mixedRows = (name: string): string[] => [
 ];
 const ndjson = (...records: readonly object[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');
-const largeRows = 6_000;
+const largeRows = 3_000;
 const json = { 'content-type': 'application/json' };
 
 interface House {
