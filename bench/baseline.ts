@@ -14,7 +14,6 @@ export interface Baseline {
   /** Loads the file. Returns the elapsed seconds. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
-  /** Table into which the rows are merged. */
   readonly table: string;
   close(): Promise<void>;
 }

@@ -3,8 +3,8 @@
  *
  * Posts single records alternately to the real service and to bare Fastify, which either writes
  * nothing or runs one INSERT per record (`ingest-singles.ts`). Then compares batches of events with
- * COPY of ready rows and with single events. --singles or --batches runs only that part. The data
- * is in TMPDIR. Choose a tmpfs to exclude the disk.
+ * COPY of rows in stored form and with single events. --singles or --batches runs only that part.
+ * The data is in TMPDIR. To exclude the cost of the disk, set TMPDIR to a tmpfs.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -40,7 +40,7 @@ type Step = (typeof steps)[number];
 interface Way {
   readonly title: string;
   readonly table: string;
-  /** Whether to measure the way with new rows only. */
+  /** Whether to measure this way only with new rows. */
   readonly onlyNew?: boolean;
   run(path: string): Promise<unknown>;
 }

@@ -31,7 +31,7 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
-/** Number of events per statement, and of the user with the most events. */
+/** How many events one statement inserts, and how many events the user `heavy` has. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { uuidv7 } from '../src/base/uuid.ts';
 
-/** Kinds of single records that an application sends, all different. */
 export type RecordKind = 'track' | 'identify' | 'batch';
 
 export const paths: Readonly<Record<RecordKind, string>> = {

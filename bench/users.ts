@@ -31,11 +31,10 @@ export const stepKeys: readonly string[] = steps.map(({ key }) => key);
 interface Way {
   readonly key: string;
   readonly title: string;
-  /** Table into which the rows are merged. */
   readonly table: string;
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Returns the seconds of the load. */
+  /** Loads the users. Returns the elapsed seconds. */
   run(path: string, step: Step): Promise<number>;
 }
 

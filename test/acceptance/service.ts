@@ -45,7 +45,7 @@ export async function jobEnded(
   );
 }
 
-/** Uses the embedded server of a data directory. */
+/** Runs a statement on the embedded server of a data directory. */
 export async function query<T extends object>(dataDir: string, sql: string): Promise<T[]> {
   const url = await embeddedPostgres.findRunning(join(dataDir, 'postgres'));
   if (url === undefined) throw new Error('no server runs');

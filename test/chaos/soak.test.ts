@@ -15,7 +15,7 @@ import { waitFor } from '../support/wait-for.ts';
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
-/** Resolves when the whole service works again. */
+/** Causes a fault. Resolves when the whole service works again. */
 type Fault = (service: Service) => Promise<void>;
 
 const faults: Readonly<Record<string, Fault>> = {

@@ -120,7 +120,7 @@ describe('the log of changes', () => {
     };
     const there = async (name: string) =>
       (await ask('select to_regclass($1) as name', [name]))[0]?.['name'] !== null;
-    // Number of changes logged so far. The test counts the rows when it deletes them.
+    // Number of changes logged so far. `take` counts the rows that it deletes from the log.
     let logged = 0;
     const take = async (table: string): Promise<void> => {
       const rows = await ask(`delete from ${table} where key = 'busy' returning 1`);
@@ -319,7 +319,7 @@ describe('erased people and companies', () => {
       ...{ load_id: null, before: null, company_before: null, load_before: null },
       first_seen_before: null,
     });
-    // The log keeps the images of other users, but without the deleted company.
+    // The log still has the images of this user, but none of them contains the deleted company.
     expect(await imagesOf('stays')).not.toEqual([]);
     const written = await acceptExport(t.system, environmentId, {
       scope: { kinds: ['users', 'companies', 'events'] },

@@ -28,7 +28,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
       headers: { 'content-type': 'text/csv' },
     });
     expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-    // On a busy machine, the queue may respond too late once.
+    // On a busy machine, one response of the queue may come too late.
     await waitFor('the queue to be well', async () => {
       const { body } = await server.json<{ status: string; parts: { queue: string } }>('/health/ready');
       return body.status === 'ready' && body.parts.queue === 'ok';

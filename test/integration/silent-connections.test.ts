@@ -18,7 +18,8 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum milliseconds from when a connection falls silent until its work is done over another one.
+ * Maximum milliseconds from the moment a connection falls silent until another connection has done
+ * its work.
  */
 const mendedMs = 30_000;
 const rows = 3_000;

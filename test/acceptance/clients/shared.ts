@@ -1,4 +1,3 @@
-/** Functions that both client programs use. */
 
 interface JobState {
   readonly status: string;

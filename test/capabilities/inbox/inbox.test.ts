@@ -80,7 +80,7 @@ afterAll(async () => {
 async function tenant(): Promise<{ environment: Environment; folder: string }> {
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const folder = join(inbox, environment.name);
-  // `companies` is the last folder created for an environment.
+  // The watcher creates the folder `companies` last.
   await waitFor('the folders of the environment', () => stat(join(folder, 'companies')));
   return { environment, folder };
 }

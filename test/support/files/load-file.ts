@@ -168,8 +168,8 @@ export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): 
 }
 
 /**
- * Runs the chunks in the given order, up to `atOnce` of them concurrently, and then the finish. As
- * in a worker, a chunk released after a deadlock runs again.
+ * Runs the chunks in the given order, up to `atOnce` of them concurrently, and then `finish`. As in
+ * a worker, a chunk released after a deadlock runs again.
  */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {

@@ -20,7 +20,7 @@ export interface WorkbookOfTest {
   readonly from1904?: boolean;
   /** XML that follows the list of sheets in the workbook part. */
   readonly calculation?: string;
-  /** A part with the name of a standard part replaces the standard part. */
+  /** Additional parts, by name. A part with the name of a standard part replaces that part. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 

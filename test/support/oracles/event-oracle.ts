@@ -23,7 +23,7 @@ export class EventOracle {
   /** Events without an id, grouped by content. `count` is the number of equal events. */
   readonly #contents = new Map<string, { readonly record: EventRecord; count: number }>();
 
-  /** Returns the expected counts. */
+  /** Applies the records. Returns the expected counts. */
   load(records: readonly EventRecord[]): Partial<Record<CountedKind, Partial<Outcomes>>> {
     const counts: Counts = {
       track: { inserted: 0, unchanged: 0, superseded: 0 },

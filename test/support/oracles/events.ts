@@ -13,7 +13,7 @@ export interface StoredEvent {
   readonly metadata: unknown;
 }
 
-/** Sorted by time and id. */
+/** Returns the stored events of an environment, sorted by time and id. */
 export async function readEvents({ db }: LoadContext, environmentId: number): Promise<StoredEvent[]> {
   const rows = await db
     .selectFrom('events')

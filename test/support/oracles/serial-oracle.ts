@@ -21,7 +21,6 @@ export interface CompanyRecord {
   readonly properties: Properties;
 }
 
-/** `rejected`: the record is refused. */
 export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {
@@ -50,7 +49,7 @@ type Table = Map<string, Profile>;
 export class SerialOracle {
   readonly #tables: Readonly<Record<Entity, Table>> = { users: new Map(), companies: new Map() };
 
-  /** Returns the expected counts. */
+  /** Applies the records. Returns the expected counts. */
   load(records: readonly OracleRecord[]): ExpectedTally {
     const before = this.profiles();
     for (const record of records) if (record !== 'rejected') this.#apply(record);
@@ -70,8 +69,8 @@ export class SerialOracle {
   }
 
   /**
-   * Returns the keys (such as `users/u1`) whose records would each change nothing if loaded alone.
-   * The load must not rewrite their rows.
+   * Returns the keys (such as `users/u1`) that no record would change, even if it were loaded
+   * alone. The load must not rewrite the rows of these keys.
    */
   quietKeys(records: readonly OracleRecord[]): string[] {
     const before = this.profiles();

@@ -27,7 +27,7 @@ export interface WatchedExport {
   readonly jobId: string;
   /** Waits until the export has this status, and its files have been downloaded and verified. */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
-  /** Throws the first fault found in any response. */
+  /** Stops polling. Throws the first fault found in any response. */
   stop(): Promise<void>;
 }
 

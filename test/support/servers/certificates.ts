@@ -20,7 +20,7 @@ export interface TestCertificates {
   remove(): Promise<void>;
 }
 
-/** Default: a certificate for `localhost` only. */
+/** Creates a certificate. Default: for `localhost` only. */
 export async function createCertificates(names = 'DNS:localhost'): Promise<TestCertificates> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));
   const file = (name: string): string => join(folder, name);

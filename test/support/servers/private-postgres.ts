@@ -28,8 +28,8 @@ const log = pino({ level: 'silent' });
 
 export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
-  // Without fsync, a stopped server loses only commits that are still in its own buffers, which the
-  // tests allow.
+  // Without fsync, a stopped server loses only commits that are still in its own buffers. The tests
+  // allow this loss.
   const settings = { fsync: 'off', max_connections: '150' };
   let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;

@@ -227,7 +227,7 @@ function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 
-/** Each problem has all four fields. */
+/** Returns the expected body of a refusal. Each problem has all four fields. */
 export function errorsOf(
   phrase: string,
   ...problems: readonly (readonly [code: string, details: string])[]

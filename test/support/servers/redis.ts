@@ -18,7 +18,7 @@ export interface TestRedis {
   flush(): Promise<void>;
   /** Sends SIGKILL and waits until the server has exited. */
   kill(): Promise<void>;
-  /** Sends SIGKILL without waiting. Used when this process exits. */
+  /** Sends SIGKILL without waiting. An exiting process uses this, because it can no longer wait. */
   killAtOnce(): void;
   /** Starts an empty server on the same port. */
   start(): Promise<void>;

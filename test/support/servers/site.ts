@@ -119,7 +119,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Removes the site even if the test fails. */
+/** Runs `run` on a new site. Removes the site even if the test fails. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {

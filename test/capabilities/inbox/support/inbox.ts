@@ -6,7 +6,9 @@ export interface Concluded {
   readonly outcome: 'done' | 'failed';
   readonly path: string;
   readonly receipt: Receipt;
-  /** Suffixes of the files next to the concluded file, including the receipt. */
+  /**
+   * Suffixes of the files that are stored beside the concluded file. One of them is the receipt.
+   */
   readonly beside: readonly string[];
 }
 
