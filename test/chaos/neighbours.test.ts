@@ -32,7 +32,7 @@ test.each(['chunk', 'export'] as const)(
       await endTaskSessions(db, { kind, taskId: 11 });
       expect(await isThere(silent)).toBe(true);
       for (const client of [silent, neighbour]) await client.query('begin');
-      // The state after the lease of the first attempt of task 1 has expired.
+      // The first attempt of task 1 has an expired lease.
       await pool.query(
         `insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until)
          values ($1, 1, 1, 1, now() - interval '1 second')`,

@@ -111,8 +111,8 @@ describe('a batch', () => {
 
   // proves: batch-order
   test('batches and single profiles of the same keys take effect in the order in which they were sent', async () => {
-    // Single records are stored in order only within one profile, so an identify here does not set
-    // properties of its company.
+    // The service keeps the order of single records only within one profile. A single identify
+    // record of this test therefore sets no properties of a company.
     const alone = identify.map((item) => {
       const { company_id } = (item['company'] ?? {}) as Partial<Item>;
       return company_id === undefined ? item : { ...item, company: { company_id } };

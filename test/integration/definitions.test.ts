@@ -20,7 +20,9 @@ const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-/** Counts the added, changed, removed and unchanged items of each kind that has items. */
+/**
+ * Counts the added, changed, removed and unchanged items of each kind. Omits kinds without items.
+ */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
   const all = kinds.map((kind) => {
     const { added, changed, removed, unchanged } = changes[kind];

@@ -53,7 +53,10 @@ const index =
     });
   };
 
-/** Once with a header that names an id, and once without a header. */
+/**
+ * Sniffs the input twice: first to find a header that names an id, and then as a file without a
+ * header.
+ */
 const sniff = (input: Buffer): void => {
   for (const source of [{}, { header: 'none' as const }])
     attempt(() => sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } }));

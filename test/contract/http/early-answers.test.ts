@@ -25,10 +25,7 @@ const partHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="
 const rows = 'user-id,some name\n'.repeat(60_000);
 
 describe('an answer before the end of the body', () => {
-  /**
-   * Sends data without reading from the connection until the response has arrived, as many clients
-   * do.
-   */
+  /** Keeps sending the body, as many clients do, until the response arrives. */
   async function sendUntilAnswered(
     connection: RawConnection,
     answer: RegExp,
@@ -146,7 +143,7 @@ test('a form whose fields trickle in is answered 408, though no field stalls', a
       `authorization: Token ${other.key}`,
     );
     const field = '--b\r\nContent-Disposition: form-data; name="map"\r\n\r\nA=b\r\n';
-    // Sends at a tenth of the required rate.
+    // This is a tenth of the required rate.
     const sending = setInterval(() => void connection.write(field), 500);
     try {
       await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*bytes a second.*\}$/s);

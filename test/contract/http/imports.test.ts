@@ -347,7 +347,10 @@ describe('Idempotency-Key', () => {
   });
 });
 
-/** More than a part of an upload to S3. Its lines are long, because many lines take long to read. */
+/**
+ * A CSV that is longer than one part of an upload to S3. It has long lines, because reading many
+ * short lines takes longer.
+ */
 const longBeginning = `${csv}${`u3,${'x'.repeat(1_000)},y\n`.repeat(9_000)}`;
 
 describe('an upload that does not arrive', () => {

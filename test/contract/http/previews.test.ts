@@ -6,8 +6,8 @@ import { openServer, refusalOf, type TestServer } from '../../support/servers/ht
 import { waitFor } from '../../support/wait-for.ts';
 
 /**
- * Tests of requests that show people an effect but do not change data: segments, and previews of
- * deletions and exports.
+ * Tests of requests that show the effect of something without changing data: segments, and previews
+ * of deletions and exports.
  */
 
 const { t, server } = await openServer({ worker: true });

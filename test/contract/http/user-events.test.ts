@@ -92,7 +92,8 @@ describe('events of a user', () => {
   test('events of a user are newest first, each once, for any limit, over months and at the same instant', async () => {
     const events = Array.from({ length: 47 }, (_, n) => ({
       id: `e${String((n * 29) % 47).padStart(2, '0')}`,
-      // The events are months apart, except for five events at the same instant.
+      // Four or five events share each instant. The instants are in different months, except for
+      // two that are an hour apart.
       at: new Date(Date.UTC(2025, (n % 10) - (n % 10 === 3 ? 1 : 0), 7, n % 2)).toISOString(),
     }));
     await store('many', events);

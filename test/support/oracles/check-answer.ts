@@ -117,7 +117,7 @@ async function checkBody(
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim() ?? '';
   if (!(type in content)) return [`the media type ${type} is none of ${Object.keys(content).join(', ')}`];
   if (isHead || type !== 'application/json') return [];
-  // Reads a clone, because the test reads the body of the response itself.
+  // Reads a clone of the response, because the test itself reads the original.
   return checkJson(api, [...place, 'content', type, 'schema'], await response.clone().text());
 }
 

@@ -18,12 +18,14 @@ export function monthsAgo(count: number, now = new Date()): number {
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count, 1);
 }
 
-/** Returns the name of a month as in partition names, such as `2026_03`. */
+/** Returns the month as partitions are named after it, such as `2026_03`. */
 export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/** Returns the end of an event's month, when the event's retention period starts. */
+/**
+ * Returns the end of the month that contains the event. The event's retention period starts then.
+ */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);

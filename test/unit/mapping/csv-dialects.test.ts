@@ -71,7 +71,7 @@ describe('a CSV in any dialect', () => {
         const { records, lines } = rewriteAndRead(form, bytes);
         expect(lines).toBe(allRecords.reduce((sum, record) => sum + record.lines, 0));
         const count = allRecords.filter((record) => !record.blank).length;
-        // A record without any value is a blank line and is not counted. The scanner recognises
+        // A record without any value is a blank line, which is not counted. The scanner knows
         // neither escapes nor null marks, so it may count such a record.
         if (anyDialect.nulls.length > 0 || anyDialect.escape === '\\')
           expect(records).toBeLessThanOrEqual(count);
