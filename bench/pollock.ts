@@ -173,7 +173,7 @@ function common(one: readonly string[], other: readonly string[]): number {
   }).length;
 }
 
-/** Returns the sum of precision, recall and their harmonic mean, which is at most 3. */
+/** Returns the sum of precision, recall and their harmonic mean. The maximum is 3. */
 function agreement(expected: readonly string[], actual: readonly string[]): number {
   if (expected.length === 0) return 3;
   const both = common(expected, actual);

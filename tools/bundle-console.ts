@@ -7,8 +7,8 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
- * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`. They contain the files
- * from the `console/` folders of the capabilities, which extend the console.
+ * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`. They contain the parts
+ * of the console that capabilities define in their `console/` folders.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>

@@ -1,7 +1,7 @@
 /**
- * Options for bundling a program and its imports into a few files. Otherwise, Node would read about
- * twelve hundred files, which takes almost a second in every sluice process. Users would also have
- * to install the bundled packages.
+ * Options for bundling a program and its imports into a few files. Without a bundle, every sluice
+ * process would read about twelve hundred files at its start, for almost a second. Users would also
+ * have to install the bundled packages.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -56,9 +56,9 @@ export const bundleOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // A name changes only if it conflicts with another name. `keepNames` would set the name of every
-  // function at run time, which takes a third of the processor time of a single record
-  // (docs/decisions/single-records.md).
+  // A name changes only if it conflicts with another name. `keepNames` would keep all names by
+  // setting the name of every function at run time. For a single record, that takes a third of its
+  // processor time (docs/decisions/single-records.md).
   minify: false,
   sourcemap: true,
   logLevel: 'warning',

@@ -10,7 +10,10 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { findProseProblems } from './prose-rules.ts';
 
 const roots = ['src', 'jobs', 'sql/queries', 'bench', 'tools', 'test'];
-/** Generated files, and migrations, which must not change once they have been applied. */
+/**
+ * Files that are not checked: generated files, and migrations, because an applied migration must
+ * not change.
+ */
 const excluded =
   /^src\/postgres\/schema\.ts$|^src\/capabilities\/[^/]+\/sql\/|^test\/baselines\/|\/node_modules\//;
 const remainingFile = join(packageRoot, 'tools/prose-remaining.json');

@@ -89,8 +89,8 @@ try {
 }
 
 /**
- * Removes the unused types of arrays and tables, and the comments on columns, which the migrations
- * already contain.
+ * Removes the unused types of arrays and tables. Also removes the comments on columns, because the
+ * migrations already contain them.
  */
 function compact(generated: string): string {
   const types = new Map<string, string>();

@@ -27,7 +27,7 @@ interface Command {
    * HTTP statuses that the page lists for the response. Empty if the command is not an API call.
    */
   readonly statuses: readonly string[];
-  /** Parts of the expected response, which is split at each …. */
+  /** Parts of the expected response, split at each …. */
   readonly answer: readonly string[];
   readonly printed: readonly string[];
 }

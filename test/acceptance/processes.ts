@@ -10,7 +10,7 @@ export interface Process {
   readonly command: string;
 }
 
-/** Omits zombies, which remain in a container without an init process. */
+/** Omits zombies. In a container without an init process, they remain forever. */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {

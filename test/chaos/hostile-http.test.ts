@@ -90,8 +90,8 @@ describe('an attack over HTTP', () => {
       } finally {
         attacking = false;
       }
-      // An earlier version computed the queue position of each job, which took ten seconds with ten
-      // callers.
+      // An earlier version computed the queue position of each job. With ten callers, that took ten
+      // seconds.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {

@@ -172,7 +172,7 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 
 /**
  * Uploads one file of new users after another, and follows each load to its end. Adds the users to
- * `records`, which checks uploaded and single records together.
+ * `records`, so that the final check includes them.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 3_000;

@@ -126,8 +126,8 @@ class Traffic {
       const number = this.#files.length;
       const file = createProfileFile({ rows: 4_000, seed: number });
       this.#files.push(file);
-      // The service may have accepted an upload without a response. The upload is repeated with the
-      // same idempotency key, which loads the file only once.
+      // The service may have accepted an upload whose response was lost. The test repeats the
+      // upload with the same idempotency key, so the service loads the file only once.
       this.#jobs.push(await waitFor(`file ${number} to be accepted`, () => accepted(api, file, number)));
     }
   }

@@ -167,7 +167,7 @@ async function inHouse(run: (house: House) => Promise<void>, folder?: string): P
   };
   const services: SluiceProcess[] = [];
   let key = '';
-  /** Pools by the URL of the database, which may change when the service restarts. */
+  /** Pools by the URL of the database. The URL can change when the service restarts. */
   const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     dataDir,

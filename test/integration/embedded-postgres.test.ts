@@ -160,8 +160,8 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
   vi.waitFor(condition, { timeout, interval: 10 });
 
 /**
- * Copies the launcher and its packages without the symbolic links, which `npm ci --ignore-scripts`
- * does not create either.
+ * Copies the launcher and its packages, but no symbolic links, because `npm ci --ignore-scripts`
+ * does not create them either.
  */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');

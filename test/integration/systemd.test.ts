@@ -60,7 +60,7 @@ test('each unit stops in order and in time, restarts, and keeps its data', async
     expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(
       drainMs + shutdownMs + 5_000,
     );
-    // If a setting is invalid, the program exits with code 2, which must not cause a restart.
+    // If a setting is invalid, the program exits with code 2. systemd must not restart it then.
     expect([one('RestartPreventExitStatus'), one('StartLimitIntervalSec')]).toEqual(['2', '0']);
     expect([one('User'), one('StateDirectory')]).toEqual([user, 'sluice']);
     expect(one('Environment')).toContain('DATA_DIR=/var/lib/sluice');

@@ -48,7 +48,7 @@ const capabilities = await Promise.all(
 
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
-// Importing a capability declares its records, which the API document of the core must not contain.
+// Importing a capability declares its records. The API document of the core must not contain them.
 afterAll(() => {
   vi.resetModules();
 });

@@ -339,7 +339,7 @@ describe('a file that is not taken', () => {
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // This file must not wait for the growing file, which is newer.
+    // The growing file is newer, so this file must not wait for it.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();

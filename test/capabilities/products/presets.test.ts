@@ -534,7 +534,7 @@ const withoutIds = ({ events, ...profiles }: Content) => ({
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** Returns the loaded content of a preset's sample, which is loaded only once. */
+/** Returns the loaded content of a preset's sample. Loads each sample only once. */
 const contents = new Map<Preset, Promise<Content>>();
 function contentOf(preset: Preset): Promise<Content> {
   const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);

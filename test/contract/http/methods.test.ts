@@ -21,7 +21,7 @@ test('a company whose id is a path is readable', async () => {
 
 describe('a GET with a body', () => {
   /**
-   * Sends a request like Node's `https.request`, which sends the body of a GET without its length.
+   * Sends a request as Node's `https.request` does: with the body of a GET, but without its length.
    */
   const get = (path: string) =>
     new Promise<number>((resolve, reject) => {

@@ -39,7 +39,7 @@ const newId = () => `client-${++serial}`;
 
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
-/** Head of a request, whose body is sent separately. */
+/** Head of a request. Its body is sent separately. */
 const head = (path: string, ...headers: string[]) => [
   `POST ${path} HTTP/1.1`,
   'host: x',

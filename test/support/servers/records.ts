@@ -14,7 +14,7 @@ interface PostOptions {
   readonly key?: string | null;
 }
 
-/** Times are strings with microseconds, which sort in the order of time. */
+/** Times are strings with microseconds. Sorting the strings sorts the times. */
 export interface StoredProfile {
   readonly id: string;
   readonly company_id: string | null;

@@ -9,8 +9,9 @@ import { connectTo } from './connect.ts';
 import { freePort } from './free-port.ts';
 
 /**
- * Folders in which the programs of PostgreSQL may be installed. An installed PostgreSQL includes
- * pg_dump, which the embedded one lacks. Debian's versions are sorted, newest first.
+ * Folders in which the programs of PostgreSQL may be installed. Tests use an installed PostgreSQL
+ * for pg_dump, because the embedded one does not include it. Debian's versions are sorted, newest
+ * first.
  */
 const debian = '/usr/lib/postgresql';
 const folders = [

@@ -53,7 +53,7 @@ interface House {
   readonly answers: Map<string, string>;
 }
 
-/** A large run also tests a queue on Redis and files on S3, which takes one more minute. */
+/** A large run also tests a queue on Redis and files on S3. That takes one more minute. */
 const isLarge = process.env['SLUICE_LARGE'] === '1';
 
 // proves: no-clear-value
