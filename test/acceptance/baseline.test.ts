@@ -1,9 +1,9 @@
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
 import { connectTo } from '../support/servers/connect.ts';
-import { startPrivatePostgres } from '../support/servers/private-postgres.ts';
+import { createEmptyDatabase } from '../support/servers/postgres.ts';
 import { type Started, startService, temporaryFolder } from './cli.ts';
 import { call, type Job, jobEnded, usersCsv } from './service.ts';
 
@@ -26,14 +26,15 @@ interface ExportedFile {
 
 /** Starts the current program on the database and files of an earlier version. */
 async function startOn(version: string): Promise<{ readonly service: Started; readonly facts: Facts }> {
-  const postgres = await startPrivatePostgres();
-  cleanUpAfter('test', () => postgres.close());
+  const { url, drop } = await createEmptyDatabase();
+  cleanUpAfter('file', drop);
   const dump = await readFile(join(folder, version, 'database.sql'), 'utf8');
-  await connectTo(postgres.url, (client) => client.query(dump));
-  const dataDir = await temporaryFolder();
+  await connectTo(url, (client) => client.query(dump));
+  const dataDir = await temporaryFolder('file');
   await cp(join(folder, version, 'files'), join(dataDir, 'files'), { recursive: true });
   const retention = { FILE_RETENTION_DAYS: '10000', JOB_RETENTION_DAYS: '10000', CHANGES_DAYS: '10000' };
-  const service = await startService(dataDir, { ...retention, DATABASE_URL: postgres.url, API_KEY: key });
+  const env = { ...retention, DATABASE_URL: url, API_KEY: key };
+  const service = await startService(dataDir, env, { until: 'file' });
   const facts = JSON.parse(await readFile(join(folder, version, 'facts.json'), 'utf8')) as Facts;
   return { service, facts };
 }
@@ -63,14 +64,18 @@ const linesOf = (text: string): string[] => text.trimEnd().split('\n').sort();
 
 // proves: every-version
 describe.each(versions)('the data of %s', (version) => {
+  let service: Started;
+  let facts: Facts;
+  beforeAll(async () => {
+    ({ service, facts } = await startOn(version));
+  });
+
   test('the data of an earlier version is exported as that version exported it', async () => {
-    const { service, facts } = await startOn(version);
     const files = Object.entries(facts.files).map(([name, text]) => [name, linesOf(text)]);
     expect(await exported(service, { include_removed: true })).toEqual(Object.fromEntries(files));
   });
 
   test('loads, undos, plans and held files of an earlier version continue', async () => {
-    const { service, facts } = await startOn(version);
     const job = (id: string) => `/v1/background_jobs/${id}`;
     const undone = await run(service, `${job(facts.changed)}/undo`, '{}');
     expect(undone).toMatchObject({ status: 'completed', counts: { updated: 19 } });

@@ -1,23 +1,27 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
 import { program } from '../support/servers/program.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { runInHost } from './command-host.ts';
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  readonly input?: string | Uint8Array;
+  readonly input?: string;
   readonly keepInputOpen?: boolean;
   /** Whether standard output is closed, like a pipe whose reader has exited. */
   readonly deaf?: boolean;
   /** Whether standard output is a terminal. The program `script` provides this terminal. */
   readonly terminal?: boolean;
+  /** Default: `test`. */
+  readonly until?: 'test' | 'file';
 }
 
 export interface Finished {
@@ -35,39 +39,44 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-export async function temporaryFolder(): Promise<string> {
+/** Creates a folder, which is removed after the test or the file. */
+export async function temporaryFolder(until: 'test' | 'file' = 'test'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
-  cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+  cleanUpAfter(until, () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
   return folder;
 }
 
 /** Creates a data directory with an up-to-date but empty database. */
-export async function preparedDataDir(): Promise<string> {
-  const folder = await temporaryFolder();
+export async function preparedDataDir(until: 'test' | 'file' = 'test'): Promise<string> {
+  const folder = await temporaryFolder(until);
   // `-a` preserves the owners of the files.
   await promisify(execFile)('cp', ['-a', `${inject('preparedDataDir')}/.`, folder]);
   return folder;
 }
 
 /**
- * Starts `sluice …`, and stops it after the test. The process gets PATH, the defaults of the tests,
- * and the variables in `env`.
+ * Creates a database on the server of the tests, which is cheaper than the embedded server of a
+ * data directory.
+ */
+export async function databaseUrl(until: 'test' | 'file' = 'test'): Promise<string> {
+  const { url, drop } = await createTestDatabase();
+  cleanUpAfter(until, drop);
+  return url;
+}
+
+/**
+ * Starts `sluice …`, and stops it after the test or the file. The process gets PATH, the defaults of
+ * the tests, and the variables in `env`.
  */
 export function startCli(
   args: readonly string[],
-  { env = {}, cwd, input, keepInputOpen, deaf, terminal }: RunOptions = {},
+  { env = {}, cwd, input, keepInputOpen, deaf, terminal, until = 'test' }: RunOptions = {},
 ): Running {
   const words = [process.execPath, program, ...args];
   const [file = '', ...rest] = terminal ? ['script', '-qec', words.join(' '), '/dev/null'] : words;
   const child = spawn(file, rest, {
     cwd,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      TMPDIR: tmpdir(),
-      PORT: '0',
-      WORKERS: '1',
-      ...env,
-    },
+    env: { ...usualEnv(), ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.on('error', () => undefined);
@@ -84,7 +93,7 @@ export function startCli(
     code: child.exitCode ?? child.signalCode ?? '',
     ...output,
   }));
-  cleanUpAfter('test', () => endNow(child, finished));
+  cleanUpAfter(until, () => endNow(child, finished));
   return {
     pid: child.pid ?? 0,
     finished,
@@ -98,8 +107,20 @@ export function startCli(
   };
 }
 
-export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  return startCli(args, options).finished;
+const usualEnv = () => ({ PATH: process.env['PATH'] ?? '', TMPDIR: tmpdir(), PORT: '0', WORKERS: '1' });
+
+/** Commands that use the streams and the signals of their process. */
+const ownProcess: ReadonlySet<string> = new Set(['start', 'serve', 'work', 'psql']);
+
+/** Runs a command that ends by itself, in the command host if it needs no process of its own. */
+export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const { env = {}, cwd = process.cwd(), input = '' } = options;
+  if (ownProcess.has(args[0] ?? '')) return startCli(args, options).finished;
+  const folder = await temporaryFolder();
+  const [stdin = '', stdout = '', stderr = ''] = ['in', 'out', 'err'].map((name) => join(folder, name));
+  await writeFile(stdin, input);
+  const code = await runInHost({ words: args, cwd, env: { ...usualEnv(), ...env }, stdin, stdout, stderr });
+  return { code, stdout: await readFile(stdout, 'utf8'), stderr: await readFile(stderr, 'utf8') };
 }
 
 async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise<void> {
@@ -114,16 +135,16 @@ export interface Started extends Running {
   readonly key: string | null;
 }
 
-/** Runs `sluice start` in `cwd`. Waits until the service is ready. */
+/** Runs `sluice start`. Waits until the service is ready. */
 export async function startService(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
-  cwd?: string,
+  options: Pick<RunOptions, 'cwd' | 'until'> = {},
 ): Promise<Started> {
   // Turns off the limit on the event loop's delay. Otherwise, a slow machine would cause 503
   // responses.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
-  const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
+  const running = startCli(['start', '--data-dir', dataDir], { ...options, env: settings });
   const url = await waitFor('sluice start to be ready', () => {
     const address = /listens on (http:\S+)/.exec(running.stdout)?.[1];
     if (address === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);

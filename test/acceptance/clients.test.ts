@@ -4,17 +4,30 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { preparedDataDir, type Started, startService, temporaryFolder } from './cli.ts';
+import { databaseUrl, runCli, type Started, startService, temporaryFolder } from './cli.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-const environment = ({ url, key }: Started) => ({
-  PATH: process.env['PATH'],
-  HOME: process.env['HOME'],
-  SLUICE_URL: url,
-  SLUICE_API_KEY: key ?? '',
+let service: Started;
+const settings = { DATABASE_URL: '' };
+
+beforeAll(async () => {
+  settings.DATABASE_URL = await databaseUrl('file');
+  service = await startService(await temporaryFolder('file'), settings, { until: 'file' });
 });
+
+/** Creates an environment of the service. Returns the variables of a program that uses it. */
+async function environment(name: string) {
+  await runCli(['env', 'create', name], { env: settings });
+  const { stdout } = await runCli(['keys', 'create', '--env', name], { env: settings });
+  return {
+    PATH: process.env['PATH'],
+    HOME: process.env['HOME'],
+    SLUICE_URL: service.url,
+    SLUICE_API_KEY: stdout.trim(),
+  };
+}
 
 describe('clients generated from the document', () => {
   let folder = '';
@@ -42,10 +55,9 @@ describe('clients generated from the document', () => {
   ])(
     'a program on %s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up',
     async (_, program) => {
-      const service = await startService(await preparedDataDir());
       const { stdout } = await run(process.execPath, ['--import', 'tsx', program], {
         cwd: folder,
-        env: environment(service),
+        env: await environment(program.replace('.ts', '')),
       });
       expect(JSON.parse(stdout)).toEqual({
         statuses: [202, 202],
@@ -73,11 +85,13 @@ describe('clients of examples/clients', () => {
   test.each(clients.filter(([, , isThere]) => isThere))(
     'the example %s %s identifies, tracks, imports a file, names its rejects and downloads an export',
     async (program, name) => {
-      const service = await startService(await preparedDataDir());
       const cwd = await temporaryFolder();
       await writeFile(join(cwd, 'users.csv'), 'user_id,name\nu1,Grace Hopper\n,Nobody\n');
       const script = join(root, 'examples/clients', name);
-      const { stdout } = await run(program, [script, 'users.csv'], { cwd, env: environment(service) });
+      const { stdout } = await run(program, [script, 'users.csv'], {
+        cwd,
+        env: await environment(name.replace('.', '-')),
+      });
       expect(stdout).toContain('missing_id');
       const lines = (await readFile(join(cwd, 'users.ndjson'), 'utf8')).trim().split('\n');
       const users = lines.map((line) => JSON.parse(line)).map(({ user_id, metadata }) => [user_id, metadata]);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { createProgram } from '../../src/processes/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/servers/postgres.ts';
-import { type Finished, runCli } from './cli.ts';
+import { type Finished, runCli, startCli } from './cli.ts';
 import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
@@ -114,7 +114,11 @@ describe('the program', () => {
 
   test('a reader of a command may leave early without an error', async () => {
     const env = { DATABASE_URL: database.url };
-    expect(await runCli(['env', 'list'], { env, deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await startCli(['env', 'list'], { env, deaf: true }).finished).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
   });
 
   test('a database that is away is reported in a sentence, without a stack or a password', async () => {

@@ -26,43 +26,30 @@ describe('sluice start', () => {
     expect(service.stderr).not.toContain('connection lost');
   });
 
-  test('sluice start that is stopped amid a load releases it, and the next start has data and key, prints no key and completes it exactly', async () => {
+  test('sluice start that is stopped amid a load releases it, and the next start has data and key, prints no key, completes it exactly, and ends at once on a second signal', async () => {
     const dataDir = await preparedDataDir();
+    const rows = 40_000;
     const first = await startService(dataDir, { CHUNK_BYTES: '64k' });
-    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(75_000));
+    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(rows));
     await waitFor('rows', async () => (await rowsRead(dataDir, jobId)) > 0);
     first.signal('SIGINT');
     expect(await first.finished).toMatchObject({ code: 0 });
     const second = await startService(dataDir);
     expect(second.key).toBeNull();
     const job = await jobEnded(second.url, first.key, jobId);
-    expect(job).toMatchObject({ status: 'completed', counts: { read: 75_000, inserted: 75_000 } });
-    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 75_000 }]);
-  });
+    expect(job).toMatchObject({ status: 'completed', counts: { read: rows, inserted: rows } });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: rows }]);
 
-  test('a second signal ends sluice start at once', async () => {
-    const service = await startService(await preparedDataDir());
-    const processes = await descendants(service.pid);
-    service.signal('SIGTERM');
-    service.signal('SIGTERM');
-    service.signal('SIGINT');
-    await service.finished;
+    const processes = await descendants(second.pid);
+    for (const signal of ['SIGTERM', 'SIGTERM', 'SIGINT'] as const) second.signal(signal);
+    await second.finished;
     await awaitGone(processes);
   });
 
   // proves: one-server
-  test('sluice start that is killed with -9 leaves neither a worker nor a database server', async () => {
-    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
-    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
-    const processes = await descendants(service.pid);
-    expect(processes.length).toBeGreaterThan(3);
-    service.signal('SIGKILL');
-    await awaitGone(processes);
-  });
-
-  test('sluice start restarts a database server that died on the same port, and continues', async () => {
+  test('sluice start restarts a database server that died on the same port, continues, and killed with -9 leaves neither a worker nor a database server', async () => {
     const dataDir = await preparedDataDir();
-    const service = await startService(dataDir);
+    const service = await startService(dataDir, { WORKERS: '2' });
     const { job_id: before } = await upload(service.url, service.key, usersCsv(100));
     await jobEnded(service.url, service.key, before);
     const server = await serverOf(service.pid);
@@ -78,6 +65,11 @@ describe('sluice start', () => {
       status: 'completed',
       counts: { inserted: 100, updated: 100 },
     });
+    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
+    const processes = await descendants(service.pid);
+    expect(processes.length).toBeGreaterThan(3);
+    service.signal('SIGKILL');
+    await awaitGone(processes);
   });
 });
 

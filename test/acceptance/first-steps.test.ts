@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
 import { query } from './service.ts';
 
@@ -30,23 +30,6 @@ describe('in a folder without data', () => {
     expect(loaded.code).toBe(0);
     const listed = await runCli(['jobs', 'list'], { cwd });
     expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining('users.csv'), stderr: '' });
-  });
-});
-
-test('sluice console link gives no link where nothing runs, and warns where nobody answers', async () => {
-  const dataDir = await preparedDataDir();
-  expect(await runCli(['console', 'link', '--data-dir', dataDir])).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringContaining(`Nothing runs on ${dataDir}. Run \`sluice start\` there first.`),
-  });
-  const { url } = await startService(dataDir);
-  const link = (PUBLIC_URL: string) =>
-    runCli(['console', 'link', '--data-dir', dataDir], { env: { PUBLIC_URL } });
-  expect(await link(url)).toMatchObject({ code: 0, stderr: '' });
-  expect(await link('http://127.0.0.1:1')).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('no sluice answers at http://127.0.0.1:1 now'),
   });
 });
 
@@ -97,7 +80,7 @@ describe('settings', () => {
     ].map(
       ([name, meant]) => `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`,
     );
-    for (const command of ['config', 'start', 'serve', 'work', 'migrate']) {
+    for (const command of ['config', 'start', 'migrate']) {
       const { code, stderr } = await runCli([command], { cwd, env });
       const refusals = stderr.split('\n').filter((line) => line.includes('is no setting'));
       expect([command, code, refusals.map((line) => line.replace(/^sluice: /, '')).sort()]).toEqual([
@@ -118,7 +101,7 @@ describe('settings', () => {
       PORT: 'http',
       REDIS_URL: 'x',
     };
-    const { code, stderr } = await runCli(['start'], { env });
+    const { code, stderr } = await runCli(['migrate'], { env });
     expect(code).toBe(2);
     for (const name of Object.keys(env)) expect(stderr).toContain(`${name}: `);
   });
@@ -154,23 +137,58 @@ describe('settings', () => {
   });
 });
 
-const noPsql = spawnSync('psql', ['--version']).status !== 0;
+describe('in a folder with data', () => {
+  const hasPsql = spawnSync('psql', ['--version']).status === 0;
+  let dataDir: string;
+  const sluice = (...words: string[]) => runCli([...words, '--data-dir', dataDir]);
+  const psql = (...words: string[]) => runCli(['psql', '--data-dir', dataDir, ...words]);
+  const count = () => psql('-Atc', 'select count(*) from environments');
 
-test.skipIf(noPsql)(
-  'psql reaches the embedded database with and without a running server, and db url only with one',
-  async () => {
-    const dataDir = await preparedDataDir();
-    const flags = ['--data-dir', dataDir];
-    const count = ['psql', ...flags, '-Atc', 'select count(*) from environments'];
-    expect(await runCli(count)).toEqual({ code: 0, stdout: '0\n', stderr: '' });
-    expect(await runCli(['db', 'url', ...flags])).toMatchObject({ code: 1, stdout: '' });
-    await startService(dataDir, { WORKERS: '0' });
-    expect(await runCli(count)).toEqual({ code: 0, stdout: '1\n', stderr: '' });
-    const [server] = await query<{ port: string }>(dataDir, 'show port');
-    const { stdout } = await runCli(['db', 'url', ...flags]);
-    expect(stdout).toMatch(new RegExp(`^postgres://sluice:\\S+@127\\.0\\.0\\.1:${server?.port}/sluice\\n$`));
-    expect(await runCli(['psql', ...flags, '-c', 'nonsense'])).toMatchObject({ code: 1 });
-    const without = await runCli(count, { env: { PATH: '/nowhere' } });
-    expect(without).toMatchObject({ code: 1, stderr: expect.stringMatching(/no psql here.*sluice db url/s) });
-  },
-);
+  beforeAll(async () => {
+    dataDir = await preparedDataDir('file');
+  });
+
+  test.runIf(hasPsql)('psql reaches the embedded database without a running server', async () => {
+    expect(await count()).toEqual({ code: 0, stdout: '0\n', stderr: '' });
+  });
+
+  test('sluice console link and sluice db url have no answer where nothing runs', async () => {
+    expect(await sluice('console', 'link')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`Nothing runs on ${dataDir}. Run \`sluice start\` there first.`),
+    });
+    expect(await sluice('db', 'url')).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  describe('with a running server', () => {
+    let url: string;
+    beforeAll(async () => {
+      ({ url } = await startService(dataDir, { WORKERS: '0' }, { until: 'file' }));
+    });
+
+    test('sluice console link gives a link, and warns where nobody answers', async () => {
+      const link = (PUBLIC_URL: string) =>
+        runCli(['console', 'link', '--data-dir', dataDir], { env: { PUBLIC_URL } });
+      expect(await link(url)).toMatchObject({ code: 0, stderr: '' });
+      expect(await link('http://127.0.0.1:1')).toMatchObject({
+        code: 0,
+        stderr: expect.stringContaining('no sluice answers at http://127.0.0.1:1 now'),
+      });
+    });
+
+    test.runIf(hasPsql)('psql reaches the database of a running server, and db url names it', async () => {
+      expect(await count()).toEqual({ code: 0, stdout: '1\n', stderr: '' });
+      const [server] = await query<{ port: string }>(dataDir, 'show port');
+      expect((await sluice('db', 'url')).stdout).toMatch(
+        new RegExp(`^postgres://sluice:\\S+@127\\.0\\.0\\.1:${server?.port}/sluice\\n$`),
+      );
+      expect(await psql('-c', 'nonsense')).toMatchObject({ code: 1 });
+      const without = await runCli(['psql', '--data-dir', dataDir], { env: { PATH: '/nowhere' } });
+      expect(without).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/no psql here.*sluice db url/s),
+      });
+    });
+  });
+});

@@ -5,13 +5,15 @@
  * start a service are not run.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { program } from '../support/servers/program.ts';
 import { temporaryFolder } from './cli.ts';
+import { commandSocket } from './command-host.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const entry = join(root, 'dist/bundle/main.js');
 
 export interface Page {
   readonly name: string;
@@ -120,13 +122,28 @@ export async function shellFolder(): Promise<string> {
   }
   await mkdir(join(folder, 'bin'));
   const npx = join(folder, 'bin', 'npx');
-  await writeFile(npx, `#!/bin/sh\nshift\nexec "${process.execPath}" "${entry}" "$@"\n`);
+  await writeFile(npx, `#!/bin/sh\nshift\n${await callHost()}\n`);
   await chmod(npx, 0o755);
   await writeFile(
     join(folder, '.curlrc'),
     'silent\nmax-time = 30\nwrite-out = "%{stderr}\\nHTTP %{http_code}\\n"\n',
   );
   return folder;
+}
+
+/**
+ * Returns a script that runs `sluice "$@"`, in the command host if there is a /proc. psql is a
+ * separate program, which would use the streams of the host.
+ */
+async function callHost(): Promise<string> {
+  const itself = `exec "${process.execPath}" "${program}" "$@"`;
+  if (!existsSync('/proc/self/fd')) return itself;
+  return `[ "$1" = psql ] && ${itself}
+code=$({
+  printf '%s\\0' /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 "$PWD" $# "$@"
+  env -0
+} | curl -q -s --unix-socket "${await commandSocket()}" --data-binary @- http://host/)
+exit $code`;
 }
 
 export async function writeFiles(page: Page, folder: string, fill = (text: string) => text): Promise<void> {
@@ -161,8 +178,10 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   // A person looks at a job some time after it started. The script is faster, so it waits until all
   // jobs have ended.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
+  const log = join(folder, `${page.name.replaceAll('/', '-')}.log`);
   const script = [
-    'exec 2>&1',
+    // The command host cannot open the sockets that would be the standard streams.
+    `exec </dev/null >>"${log}" 2>&1`,
     ...page.commands.map(({ text }, at) =>
       [...(looksAtJob.test(text) ? [pause] : []), `echo "=== ${at}"`, fill(text)].join('\n'),
     ),
@@ -176,10 +195,11 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
       PORT: new URL(url).port,
     },
   });
-  const output = await ran.then(
-    ({ stdout }) => stdout,
-    (error: { readonly stdout: string }) => `${error.stdout}\nThe shell ended here.`,
+  const ending = await ran.then(
+    () => '',
+    () => '\nThe shell ended here.',
   );
+  const output = (await readFile(log, 'utf8')) + ending;
   const sections = output.split(/^=== \d+\n/m).slice(1);
   return page.commands.flatMap((command, at) => {
     const section = sections[at] ?? 'It was not reached.';

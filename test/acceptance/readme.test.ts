@@ -31,7 +31,7 @@ test('the commands of the README, the guides, the tutorials and the how-tos work
   const folder = await shellFolder();
   const settings = Object.assign({}, ...[...pages, nightly, warehouse].map((page) => page.settings));
   await writeFiles(warehouse, folder);
-  const service = await startService(dataDir, settings, folder);
+  const service = await startService(dataDir, settings, { cwd: folder });
   const reader = {
     folder,
     url: service.url,

@@ -6,7 +6,7 @@ import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from
 import { call, query } from './service.ts';
 
 describe('sluice start', () => {
-  test('sluice start without a terminal writes the first key once, for its owner alone, and the key opens the service', async () => {
+  test('sluice start without a terminal writes the first key once, for its owner alone, the key opens the service, and another process is refused the data directory', async () => {
     const dataDir = await temporaryFolder();
     const service = await startService(dataDir, { LOG_LEVEL: 'trace' });
     expect(service.key).toMatch(/^slk_\w{20,}$/);
@@ -21,10 +21,14 @@ describe('sluice start', () => {
     expect(all.join()).not.toContain(service.key);
     expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
     expect((await call(service.url, null, '/v1/background_jobs')).status).toBe(401);
+    const second = await runCli(['start', '--data-dir', dataDir]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toContain(`process ${service.pid}. Stop that one`);
+    expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
   });
 
   test('sluice start at a terminal prints the first key, and writes no file of it', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const service = startCli(['start', '--data-dir', dataDir], { terminal: true });
     await waitFor('it to listen', () =>
       /^sluice listens on http:\S+ \(1 worker, ready/m.test(service.stdout),
@@ -35,33 +39,19 @@ describe('sluice start', () => {
     await service.finished;
   });
 
-  test('sluice start continues if the file of the first key cannot be written, and names the command for another key', async () => {
-    const dataDir = await temporaryFolder();
+  test('sluice start with CHANGES_DAYS=0 reports that it keeps no changes; without a writable file for the first key, it names the command for another key', async () => {
+    const dataDir = await preparedDataDir();
     await mkdir(join(dataDir, 'first-key'));
-    const service = await startService(dataDir);
+    const service = await startService(dataDir, { CHANGES_DAYS: '0', LOG_LEVEL: 'warn' });
     expect(service.key).toBeNull();
     expect(service.stdout).toMatch(
       /It is lost, since \S+first-key cannot be written: .* `sluice keys create`/,
     );
-    const { stdout } = await runCli(['keys', 'create', '--data-dir', dataDir]);
-    expect((await call(service.url, stdout.trim(), '/v1/background_jobs')).status).toBe(200);
-  });
-
-  test('sluice start with CHANGES_DAYS=0 keeps no changes, and reports it', async () => {
-    const dataDir = await preparedDataDir();
-    const service = await startService(dataDir, { CHANGES_DAYS: '0', LOG_LEVEL: 'warn' });
     expect(await query(dataDir, 'select complete_since from sluice.change_log')).toEqual([
       { complete_since: null },
     ]);
     expect(service.stderr).toContain('changes are no longer kept');
-  });
-
-  test('sluice start refuses a data directory that another process uses, and names it', async () => {
-    const dataDir = await preparedDataDir();
-    const service = await startService(dataDir);
-    const second = await runCli(['start', '--data-dir', dataDir]);
-    expect(second.code).toBe(1);
-    expect(second.stderr).toContain(`process ${service.pid}. Stop that one`);
-    expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
+    const { stdout } = await runCli(['keys', 'create', '--data-dir', dataDir]);
+    expect((await call(service.url, stdout.trim(), '/v1/background_jobs')).status).toBe(200);
   });
 });

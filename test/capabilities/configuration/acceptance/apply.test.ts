@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { preparedDataDir, runCli, startService } from '../../../acceptance/cli.ts';
+import { databaseUrl, runCli } from '../../../acceptance/cli.ts';
 import { folderOf, writeFiles } from '../support/folder.ts';
 
 test('the exit code of `sluice apply` separates changes, no changes and failures', async () => {
-  const dataDir = await preparedDataDir();
-  await startService(dataDir, { WORKERS: '0' });
-  const sluice = (...words: string[]) => runCli([...words, '--data-dir', dataDir]);
+  const env = { DATABASE_URL: await databaseUrl() };
+  const sluice = (...words: string[]) => runCli(words, { env });
   const rules = (unknown: string) => ({ 'shop.json': { rules: { users: { unknown } } } });
   const folder = await folderOf(rules('report'));
   expect(await sluice('apply', folder, '--dry-run')).toMatchObject({

@@ -2,14 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { preparedDataDir, runCli, startService, temporaryFolder } from '../../../acceptance/cli.ts';
+import { databaseUrl, runCli, startService, temporaryFolder } from '../../../acceptance/cli.ts';
 import { concluded, drop } from '../support/inbox.ts';
 
 test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists it', async () => {
-  const dataDir = await preparedDataDir();
+  const dataDir = await temporaryFolder();
   const inbox = await temporaryFolder();
-  const env = { INBOX_DIR: inbox, INBOX_STABLE_MS: '200' };
-  const { url } = await startService(dataDir, { WORKERS: '2', ...env });
+  const env = { INBOX_DIR: inbox, INBOX_STABLE_MS: '200', DATABASE_URL: await databaseUrl() };
+  const { url } = await startService(dataDir, env);
   const folder = join(inbox, 'default');
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
@@ -24,7 +24,9 @@ test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists 
   await writeFile(join(folder, 'users', 'mapping.yaml.error'), 'wrong');
   await writeFile(join(folder, 'users', 'mapping.yaml'), 'wrong: true');
   await drop(join(folder, 'users', 'held.csv'), 'user_id\nu2\n');
-  const { stdout } = await runCli(['api', 'v1/inbox', '--data-dir', dataDir], { env: { PUBLIC_URL: url } });
+  const { stdout } = await runCli(['api', 'v1/inbox', '--data-dir', dataDir], {
+    env: { ...env, PUBLIC_URL: url },
+  });
   const answer = JSON.parse(stdout) as { readonly recent: readonly { readonly name: string }[] };
   expect(answer).toMatchObject({
     waiting: 1,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { preparedDataDir, runCli, startService } from '../../../acceptance/cli.ts';
+import { databaseUrl, runCli, startService, temporaryFolder } from '../../../acceptance/cli.ts';
 import { upload, usersCsv } from '../../../acceptance/service.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -11,8 +11,8 @@ beforeEach(async () => {
 afterEach(() => receiver.stop());
 
 test('`sluice notifications` adds, tests, replays and lists a webhook', async () => {
-  const dataDir = await preparedDataDir();
-  const settings = { NOTIFY_ALLOW_PRIVATE: 'true' };
+  const dataDir = await temporaryFolder();
+  const settings = { NOTIFY_ALLOW_PRIVATE: 'true', DATABASE_URL: await databaseUrl() };
   const env = { ...settings, WORKERS: '1', PUBLIC_URL: 'https://data.example.com' };
   const service = await startService(dataDir, env);
   const notifications = (...args: string[]) =>
@@ -30,7 +30,7 @@ test('`sluice notifications` adds, tests, replays and lists a webhook', async ()
   });
   const delivery = await waitFor('the delivery to be noted', async () => {
     const { stdout } = await runCli(['api', 'v1/deliveries', '--data-dir', dataDir], {
-      env: { PUBLIC_URL: service.url },
+      env: { ...settings, PUBLIC_URL: service.url },
     });
     const [newest] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
     expect(newest).toMatchObject({

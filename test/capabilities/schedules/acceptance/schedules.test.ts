@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { preparedDataDir, runCli, startCli, startService } from '../../../acceptance/cli.ts';
+import { databaseUrl, runCli, startCli, startService, temporaryFolder } from '../../../acceptance/cli.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 const validFile = `schedules:
@@ -10,10 +10,14 @@ const validFile = `schedules:
     load: { files: { pattern: "drop/*.csv" } }
 `;
 
+async function makeFolder() {
+  const dataDir = await temporaryFolder();
+  return { dataDir, env: { SCHEDULES_LOCAL_ROOTS: dataDir, DATABASE_URL: await databaseUrl() } };
+}
+
 async function withSchedule() {
-  const dataDir = await preparedDataDir();
+  const { dataDir, env } = await makeFolder();
   const file = join(dataDir, 'sluice.schedules.yaml');
-  const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
   await writeFile(file, validFile.replace('* * * * *', '0 0 1 1 *'));
   await mkdir(join(dataDir, 'default/drop'), { recursive: true });
   const result = await runCli(['schedules', 'apply', file, '--data-dir', dataDir], { env });
@@ -23,9 +27,8 @@ async function withSchedule() {
 
 // proves: schedules-apply
 test('`sluice schedules apply` applies a file as a whole, and --prune deletes others', async () => {
-  const dataDir = await preparedDataDir();
+  const { dataDir, env } = await makeFolder();
   const file = join(dataDir, 'schedules.yaml');
-  const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
   const apply = (...args: string[]) =>
     runCli(['schedules', 'apply', file, '--data-dir', dataDir, ...args], { env });
   await writeFile(file, validFile.replace('* * * * *', '* * *'));
