@@ -31,6 +31,7 @@ import {
 } from './schema.ts';
 import {
   type IsDone,
+  MAX_RUN_ITEMS,
   type OpenItem,
   openLocalFiles,
   type Source,
@@ -39,7 +40,6 @@ import {
 } from './source.ts';
 import { type Dates, openCommand } from './source-command.ts';
 import { openHttp, unexpectedStatus } from './source-http.ts';
-import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 

@@ -5,10 +5,16 @@ import { nextOf, walkPages } from '../../base/pages.ts';
 import { openClient } from '../../files/s3-bucket.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
-import { fillIn, type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
+import {
+  fillIn,
+  type IsDone,
+  MAX_RUN_ITEMS,
+  type OpenItem,
+  type Source,
+  SourceFailure,
+  type SourceItem,
+} from './source.ts';
 import { SOURCE_CONNECT_MS } from './source-http.ts';
-
-export const MAX_RUN_ITEMS = 1_000;
 
 /* Import this module only on demand, because the AWS SDK takes long to load. */
 

@@ -10,6 +10,8 @@ import type { ReceiveHints } from '../../load/receive/receive.ts';
 
 /* Sources of scheduled loads. The simplest source, local files, is also here. */
 
+export const MAX_RUN_ITEMS = 1_000;
+
 export interface Source {
   /**
    * Lists the items to load now, in order. Items for which `isDone` returns true may be omitted.
