@@ -18,7 +18,7 @@ import { openSystem } from '../../../src/processes/open-system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
-import { startS3, type TestS3 } from './s3.ts';
+import type { TestS3 } from './s3.ts';
 
 export interface TestSystemOptions {
   /**
@@ -80,7 +80,8 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   const queue = options.queue ?? (process.env['SLUICE_TEST_QUEUE'] === 'redis' ? 'redis' : 'postgres');
   const redis = queue === 'redis' ? await startRedis() : null;
   const storage = options.storage ?? (process.env['SLUICE_TEST_STORAGE'] === 's3' ? 's3' : 'folder');
-  const s3 = storage === 's3' ? await startS3() : null;
+  // Loading the SDK takes a second of processor time in each worker of vitest.
+  const s3 = storage === 's3' ? await (await import('./s3.ts')).startS3() : null;
   const variables: Record<string, string> = {
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
