@@ -122,7 +122,7 @@ async function erase(environmentId: number, id: string): Promise<void> {
     context: system,
     deletion: { deletionId, environmentId, entity: 'users' },
     step: (work) => inTransaction(pool, ({ db: inside }) => work(inside)),
-    goOn: () => undefined,
+    throwIfAborted: () => undefined,
   });
 }
 

@@ -66,7 +66,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   });
   const doSuspect: RunAlone = (suspect, suspectSignals) => {
     const kind = kindOf(kinds, suspect.kind);
-    return kind.beside === undefined
+    return kind.maxOutsideQueue === undefined
       ? runAlone(suspect, suspectSignals)
       : runTaskById(system, kind, suspect.taskId, suspectSignals);
   };
@@ -101,7 +101,8 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
 function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKindName, Runner> {
   const runners = new Map<TaskKindName, Runner>();
   for (const kind of kinds) {
-    if (kind.beside !== undefined) runners.set(kind.name, startRunner(system, [kind], kind.beside));
+    if (kind.maxOutsideQueue !== undefined)
+      runners.set(kind.name, startRunner(system, [kind], kind.maxOutsideQueue));
   }
   return runners;
 }
@@ -116,12 +117,12 @@ function taskJobs(
   signals: StopSignals,
 ): Readonly<Record<string, () => Promise<void>>> {
   const queueKinds = all.filter(({ name }) => queueOf(name) === queue);
-  const claimable = queueKinds.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
+  const claimable = queueKinds.filter((kind) => kinds.includes(kind) && kind.maxOutsideQueue === undefined);
   const turns = new Turns();
   const runNext = () => runNextTask(system, claimable, turns, signals);
-  const handlers = queueKinds.map(({ name, beside }) => [
+  const handlers = queueKinds.map(({ name, maxOutsideQueue }) => [
     name,
-    beside === undefined ? runNext : async () => runners.get(name)?.wake(),
+    maxOutsideQueue === undefined ? runNext : async () => runners.get(name)?.wake(),
   ]);
   return Object.fromEntries(handlers);
 }

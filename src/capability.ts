@@ -15,7 +15,7 @@ import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { DefinitionList } from './lookups/seam.ts';
 import type { ActSeam } from './postgres/acts.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
-import type { JobSeam, Tend } from './tasks/job-seam.ts';
+import type { JobSeam, Maintenance } from './tasks/job-seam.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
@@ -42,7 +42,7 @@ export interface Capability {
   /** At most one capability has an archive. */
   readonly archive?: ArchiveSeam;
   readonly jobs?: JobSeam;
-  readonly tend?: Tend;
+  readonly maintain?: Maintenance;
   readonly acts?: ActSeam;
   readonly figures?: () => Promise<FigureSeam>;
   readonly work?: () => Promise<WorkSeam>;

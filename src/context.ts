@@ -5,7 +5,7 @@ import type { QueueCounts } from './domain/task.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
 import type { QueueBackend } from './queue/backend.ts';
-import type { Tend } from './tasks/job-seam.ts';
+import type { Maintenance } from './tasks/job-seam.ts';
 import type { Health } from './telemetry/health/ready.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
@@ -20,7 +20,7 @@ export interface System {
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
   /** Functions with which capabilities remove expired data. */
-  readonly tends: readonly Tend[];
+  readonly maintenance: readonly Maintenance[];
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
   /**

@@ -88,7 +88,7 @@ function admit(
   }
   request.caller = caller;
   const isOfPage = caller.scopes.includes('browser');
-  const isForPages = scope === 'ingest' && request.routeOptions.config.notOfPages !== true;
+  const isForPages = scope === 'ingest' && request.routeOptions.config.refusesBrowserKeys !== true;
   if (isOfPage ? !isForPages : scope !== 'any' && !caller.scopes.includes(scope)) {
     return insufficient(scope, caller.scopes);
   }

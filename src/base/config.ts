@@ -52,13 +52,13 @@ export function readConfig(
   others: readonly string[] = [],
 ): Config {
   const problems = [...others];
-  const attempt: Attempt = (work, instead) => {
+  const attempt: Attempt = (work, fallback) => {
     try {
       return work();
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       problems.push(error.message);
-      return instead;
+      return fallback;
     }
   };
   const values: Record<string, unknown> = {};
@@ -96,10 +96,10 @@ export function readSettingText(name: string, environment: Environment): string 
 }
 
 /**
- * Calls `work` and returns its result. If `work` fails, records the problem and returns `instead`,
+ * Calls `work` and returns its result. If `work` fails, records the problem and returns `fallback`,
  * so that all problems are reported together.
  */
-type Attempt = <T>(work: () => T, instead: T) => T;
+type Attempt = <T>(work: () => T, fallback: T) => T;
 
 export function showSettings(environment: Environment, overrides: Environment): SettingInForce[] {
   return byKey.map(([, setting]) => show(setting, environment, overrides));
@@ -121,7 +121,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
  * A worker uses one connection per chunk that it loads at the same time. This is the number of
  * additional connections, for leases and capabilities.
  */
-const besideChunks = 4;
+const extraConnections = 4;
 
 function derive(values: Values, attempt: Attempt): Config {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
@@ -140,7 +140,7 @@ function derive(values: Values, attempt: Attempt): Config {
     redisCa: attempt(() => readRedisCa(redisUrl, redisTlsCa), null),
     publicUrl: publicUrl?.replace(/\/+$/, '') ?? null,
     outboxDir: resolve(dataDir, 'outbox'),
-    workerPoolSize: rest.workerConcurrency + besideChunks,
+    workerPoolSize: rest.workerConcurrency + extraConnections,
   };
 }
 

@@ -36,7 +36,7 @@ export class Placeholders {
   }
 
   /** Returns the names of URL parameters that seem to be secrets but have no placeholder. */
-  clearSecretsIn(url: string): string[] {
+  cleartextSecretsIn(url: string): string[] {
     return [...url.matchAll(secretParameter)]
       .filter(([, , value = '']) => this.namesIn(value).length === 0)
       .map(([, name = '']) => name);

@@ -44,7 +44,7 @@ export interface RetryPolicy {
   /** Default: no pause. */
   readonly pauseMs?: Pause;
   /** Returns true if another attempt may succeed after this error. Default: always true. */
-  readonly isPassing?: (error: unknown) => boolean;
+  readonly isTransient?: (error: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: (error: unknown, failures: number, pauseMs: number) => void | Promise<void>;
 }
@@ -65,7 +65,7 @@ export async function retry<T>(
     try {
       return await work();
     } catch (error) {
-      if (policy.isPassing?.(error) === false) throw error;
+      if (policy.isTransient?.(error) === false) throw error;
       signal?.throwIfAborted();
       failedAt ??= clock.now();
       if (failures >= tries || clock.now() - failedAt > forMs) throw error;
@@ -84,14 +84,16 @@ export interface PollPolicy {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Polls until `isSo` returns true. Returns false after `forMs`, or if the signal is aborted. */
+/**
+ * Polls until `condition` returns true. Returns false after `forMs`, or if the signal is aborted.
+ */
 export async function pollUntil(
   { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
-  isSo: () => boolean | Promise<boolean>,
+  condition: () => boolean | Promise<boolean>,
   clock: Clock = wallClock,
 ): Promise<boolean> {
   const begunAt = clock.now();
-  for (let turns = 1; !(await isSo()); turns++) {
+  for (let turns = 1; !(await condition()); turns++) {
     if (signal?.aborted || clock.now() - begunAt > forMs) return false;
     await clock.wait(msOf(everyMs, turns), signal);
     if (signal?.aborted) return false;

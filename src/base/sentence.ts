@@ -8,7 +8,7 @@ export interface NamedOption {
   /** Empty if the sentence mentions the option without a value. */
   readonly value: string;
   /** True if the sentence recommends the option, in the form `with name=value`. */
-  readonly isMeans: boolean;
+  readonly isRecommended: boolean;
 }
 
 export type Part = string | NamedOption;
@@ -19,18 +19,18 @@ export type Sentence = string | readonly Part[];
 export interface Naming {
   readonly name: (option: NamedOption) => string;
   /** Word before a recommended option, such as `with`. */
-  readonly means: string;
+  readonly preposition: string;
 }
 
 /** Names options as HTTP parameters. Logs and the database use these names, too. */
-const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, means: 'with' };
+const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, preposition: 'with' };
 
 export function named(option: string, value = ''): NamedOption {
-  return { option, value, isMeans: false };
+  return { option, value, isRecommended: false };
 }
 
 export function using(option: string, value: string): NamedOption {
-  return { option, value, isMeans: true };
+  return { option, value, isRecommended: true };
 }
 
 /** Template tag that builds a sentence from text and options, other sentences, or numbers. */
@@ -44,11 +44,11 @@ export function say(
   });
 }
 
-export function write(sentence: Sentence, { name, means }: Naming = parameters): string {
+export function write(sentence: Sentence, { name, preposition }: Naming = parameters): string {
   if (typeof sentence === 'string') return sentence;
   const texts = sentence.map((part) => {
     if (typeof part === 'string') return part;
-    return part.isMeans ? `${means} ${name(part)}` : name(part);
+    return part.isRecommended ? `${preposition} ${name(part)}` : name(part);
   });
   return texts.join('');
 }

@@ -31,7 +31,7 @@ export async function follow<T extends { readonly endedAt: Date | null; readonly
   { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
 ): Promise<T> {
   let state: T | null = null;
-  const policy = { forMs: outageMs, pauseMs: everyMs, isPassing: isTransient, signal };
+  const policy = { forMs: outageMs, pauseMs: everyMs, isTransient, signal };
   const hasEnded = async (): Promise<boolean> => {
     state = await retry(policy, look);
     show(state);

@@ -126,7 +126,7 @@ const providePollMs = 100;
  * is none, starts one.
  */
 export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
-  const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isPassing: embeddedPostgres.isInUse };
+  const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isTransient: embeddedPostgres.isInUse };
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 

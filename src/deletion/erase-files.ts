@@ -72,15 +72,20 @@ const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BY
  * In earlier loads, removes the refused records that contain one of the ids. A new attempt checks
  * all of these loads again.
  */
-export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
+export async function deleteMatchingRejects({
+  context,
+  deletion,
+  step,
+  throwIfAborted,
+}: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
     const read = (after: number) => readRejectsPage(context.db, loadId, after, atATime);
     for await (const { rejects } of walkPages(0, read)) {
-      goOn();
+      throwIfAborted();
       const doomed: number[] = [];
       for await (const { raw, row } of yielding(rejects)) {
-        goOn();
+        throwIfAborted();
         if (matches(raw)) doomed.push(row);
       }
       if (doomed.length > 0) await step(async (db) => ({ rejects: await deleteRejects(db, loadId, doomed) }));

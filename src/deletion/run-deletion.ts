@@ -32,7 +32,7 @@ import {
 const DELETION_BATCH_IDS = 200;
 const DELETION_BATCH_ROWS = 5_000;
 
-const notOurs = 'another worker has the deletion, or it has ended';
+const lostClaim = 'another worker has the deletion, or it has ended';
 
 /** Runs a deletion. If `signal` is aborted, another worker continues the deletion. */
 export async function runDeletion(
@@ -41,7 +41,7 @@ export async function runDeletion(
   signal: AbortSignal,
 ): Promise<void> {
   const work = await inTransaction(context.pool, ({ db }) => beginDeletion(db, claim));
-  if (work === null) throw new ConflictError(notOurs);
+  if (work === null) throw new ConflictError(lostClaim);
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
@@ -79,17 +79,17 @@ function startAttempt(
       return inTaskTransaction(context.pool, claim, async ({ db }) => {
         const done = await work(db);
         if (await addStep(db, claim, done)) return done;
-        throw new ConflictError(notOurs);
+        throw new ConflictError(lostClaim);
       });
     },
-    goOn: () => signal.throwIfAborted(),
+    throwIfAborted: () => signal.throwIfAborted(),
   };
 }
 
 /** Ends a deletion. The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
-    if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
+    if (!(await completeDeletion(db, claim))) throw new ConflictError(lostClaim);
   });
   context.log.info(taskFields(claim), 'deletion completed');
 }

@@ -67,7 +67,7 @@ export interface Attempt {
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
   /** Call this regularly during long reads. @throws the reason of an aborted signal */
-  goOn(): void;
+  throwIfAborted(): void;
 }
 
 export interface DeletionStep {

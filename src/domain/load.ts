@@ -168,10 +168,17 @@ export interface ChunkRange {
  * Each record has exactly one of these outcomes. The column `rows_<outcome>` contains the number of
  * records with that outcome. `rows_removed` is an exception: it counts removed profiles.
  */
-export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
+export const recordOutcomes = [
+  'inserted',
+  'updated',
+  'unchanged',
+  'removed',
+  'superseded',
+  'rejected',
+] as const;
 
-export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
-export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
+export type Outcomes = Readonly<Record<(typeof recordOutcomes)[number], number>>;
+export type Tally = Readonly<Record<'read' | (typeof recordOutcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
@@ -190,7 +197,7 @@ export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
 const eachOutcome = (count: (outcome: keyof Outcomes) => number) =>
-  Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])) as Outcomes;
+  Object.fromEntries(recordOutcomes.map((outcome) => [outcome, count(outcome)])) as Outcomes;
 
 export const noOutcomes: Outcomes = eachOutcome(() => 0);
 

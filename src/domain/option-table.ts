@@ -131,7 +131,7 @@ export class OptionTable {
       if (value === '' || isBoolean) return flagOf(option);
       return `${flagOf(option)} ${option === 'map' ? `"${value}"` : value}`;
     },
-    means: 'with',
+    preposition: 'with',
   };
 
   /** Replaces option names with flags in a stored message, such as that of a failed load. */
@@ -148,7 +148,7 @@ export const yamlKeys: Naming = {
     const at = value.lastIndexOf('=');
     return `\`map: { "${value.slice(0, at)}": ${value.slice(at + 1)} }\``;
   },
-  means: 'with',
+  preposition: 'with',
 };
 
 export function toGivenSource(options: SourceOptions): GivenSource {

@@ -3,7 +3,7 @@ import { Fault } from '../base/errors.ts';
 import { createGlob } from '../base/glob.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
 import { arrayText } from '../lookups/segments/compile-test.ts';
-import { literally } from '../postgres/database.ts';
+import { escapeLike } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -212,7 +212,7 @@ export function excludedValues(exclusions: readonly Exclusion[], kind: Exclusion
 }
 
 function likePattern(pattern: string): string {
-  return literally(pattern).replaceAll('*', '%');
+  return escapeLike(pattern).replaceAll('*', '%');
 }
 
 export function nameTest({ names, patterns }: ExcludedValues): (name: string) => boolean {

@@ -32,7 +32,7 @@ import type { WrittenExport } from './write/write-export.ts';
 /** Size of a stored file, in bytes, at which the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
-const notOurs = 'the export has ended, or another worker has it';
+const lostClaim = 'the export has ended, or another worker has it';
 
 /**
  * Runs an export, until `signal` is aborted. All rows come from one snapshot. The export completes
@@ -45,7 +45,7 @@ export async function runExport(
 ): Promise<void> {
   if (await waitsForLoads(context, claim)) return;
   const work = await beginExport(context.db, claim);
-  if (work === null) throw new ConflictError(notOurs);
+  if (work === null) throw new ConflictError(lostClaim);
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
@@ -138,14 +138,14 @@ async function complete(
   written: WrittenExport,
 ): Promise<void> {
   const due = await inTaskTransaction(context.pool, claim, async ({ db }) => {
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
     // The change log must still contain all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
     await completeExport(db, claim.subjectId, { ...written, warnings });
     const tasks = await recordExportEnd(context, db, environmentId, jobId);
-    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
     return tasks;
   });
   context.log.info({ ...taskFields(claim), files: written.files.length }, 'export completed');

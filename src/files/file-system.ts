@@ -106,12 +106,12 @@ async function* readPieces(
 }
 
 async function sizeOf(file: string): Promise<number | null> {
-  const stats = await attempt('looking at a file', ifThere(stat(file)));
+  const stats = await attempt('looking at a file', nullIfMissing(stat(file)));
   return stats?.size ?? null;
 }
 
 /** Returns `null` if a file or folder is missing. */
-function ifThere<T>(work: Promise<T>): Promise<T | null> {
+function nullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;
@@ -120,7 +120,7 @@ function ifThere<T>(work: Promise<T>): Promise<T | null> {
 
 async function* listFiles(directory: string, kind: string): ReturnType<FileStore['list']> {
   const listing = readdir(path.join(directory, kind), { recursive: true, withFileTypes: true });
-  for (const entry of (await attempt('listing files', ifThere(listing))) ?? []) {
+  for (const entry of (await attempt('listing files', nullIfMissing(listing))) ?? []) {
     const name = path.relative(directory, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/');
     if (!entry.isFile() || !isRef(name)) continue;
     const bytes = await sizeOf(path.join(directory, name));
@@ -141,7 +141,7 @@ function removeFolder(folder: string): Promise<void> {
 
 async function sweep(directory: string, before: number): Promise<number> {
   let removed = 0;
-  for (const name of (await attempt('listing temporary files', ifThere(readdir(directory)))) ?? []) {
+  for (const name of (await attempt('listing temporary files', nullIfMissing(readdir(directory)))) ?? []) {
     const file = path.join(directory, name);
     const modified = await stat(file).then(
       (stats) => stats.mtimeMs,

@@ -10,7 +10,7 @@ import type { ScanProblem } from './record-scanner.ts';
  * and subtracted again after parsing.
  */
 
-const LIFTED = 0x100;
+const MASK_OFFSET = 0x100;
 const aboveBytes = /[\u0100-\uffff]/g;
 const doubts = /[\u0200-\u02ff]/;
 /** Matches an apostrophe between letters or digits. Bytes of 0x80 or more count as letters. */
@@ -67,19 +67,19 @@ export class DialectReader {
    * that the scanner found in the record.
    */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
-    if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
+    if (!this.needsCells) return this.#mask(bytes.toString('latin1', start, end));
     const texts = Array.from({ length: cells.count }, (_, cell) =>
-      cells.isNull(cell, bytes, this.#marks) ? '' : this.#lift(cells.written(cell, bytes)),
+      cells.isNull(cell, bytes, this.#marks) ? '' : this.#mask(cells.written(cell, bytes)),
     );
     return texts.join(this.#between);
   }
 
   read(records: readonly string[]): ReadCells[] {
     const all = this.#parse(records);
-    if (all !== null) return all.map((cells) => this.#fall(cells));
+    if (all !== null) return all.map((cells) => this.#unmask(cells));
     return records.map((record) => {
       const [cells] = this.#parse([record]) ?? [];
-      return cells === undefined ? 'invalid_quote' : this.#fall(cells);
+      return cells === undefined ? 'invalid_quote' : this.#unmask(cells);
     });
   }
 
@@ -97,34 +97,35 @@ export class DialectReader {
     }
   }
 
-  #lift(text: string): string {
-    const words = this.#hasApostrophes ? text.replace(apostrophe, lift) : text;
+  #mask(text: string): string {
+    const words = this.#hasApostrophes ? text.replace(apostrophe, mask) : text;
     if (this.#escapes === null) return words;
     return words.replace(this.#escapes, (match: string, escaped = '') => this.#meaning(match, escaped));
   }
 
   #meaning(match: string, escaped: string): string {
     const { quote, escape: escapes, delimiter, isBlanks, comment } = this.#marks;
-    if (escaped === '\r\n') return lift('\r') + lift('\n');
+    if (escaped === '\r\n') return mask('\r') + mask('\n');
     const byte = escaped.charCodeAt(0);
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
-    if (isMark || (isBlanks && isBlankByte(byte))) return lift(escaped);
+    if (isMark || (isBlanks && isBlankByte(byte))) return mask(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // The escape may be part of the value. It is lifted twice, so that `#fall` refuses the record.
-    return letter === undefined ? lift(lift(match.charAt(0))) + escaped : lift(letter);
+    // The escape may be part of the value. It is masked twice, so that `#unmask` refuses
+    // the record.
+    return letter === undefined ? mask(mask(match.charAt(0))) + escaped : mask(letter);
   }
 
-  #fall(cells: readonly string[]): ReadCells {
+  #unmask(cells: readonly string[]): ReadCells {
     if (this.#escapes === null && !this.#hasApostrophes) return cells;
     if (this.#escapes !== null && cells.some((cell) => doubts.test(cell))) return 'invalid_escape';
-    return cells.map((cell) => cell.replace(aboveBytes, fall));
+    return cells.map((cell) => cell.replace(aboveBytes, unmask));
   }
 }
 
-function lift(character: string): string {
-  return String.fromCharCode(character.charCodeAt(0) + LIFTED);
+function mask(character: string): string {
+  return String.fromCharCode(character.charCodeAt(0) + MASK_OFFSET);
 }
 
-function fall(character: string): string {
+function unmask(character: string): string {
   return String.fromCharCode(character.charCodeAt(0) & 0xff);
 }

@@ -54,7 +54,9 @@ function* singleQuotes(
       (other, plain) => {
         if (plain.quoted > 0 || (mark === '\\' && other.oddEscapes > 0)) return false;
         if (isNamed && other.good > plain.good) return true;
-        return mends(other, plain, 1) || (mends(other, plain, 0) && other.quoted >= 2 && other.bare === 0);
+        return (
+          corrects(other, plain, 1) || (corrects(other, plain, 0) && other.quoted >= 2 && other.bare === 0)
+        );
       },
     ];
   }
@@ -72,7 +74,7 @@ function* backslashes(
 ): Generator<[CsvDialect, IsBetter]> {
   const isOpen = source.escape === undefined && base.escape !== '\\' && base.quote !== '';
   if (!isOpen || !bytes.includes(`\\${base.quote}`)) return;
-  yield [{ ...base, escape: '\\' }, (other, plain) => other.oddEscapes === 0 && mends(other, plain, 1)];
+  yield [{ ...base, escape: '\\' }, (other, plain) => other.oddEscapes === 0 && corrects(other, plain, 1)];
 }
 
 /**
@@ -110,12 +112,12 @@ export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean
 }
 
 /**
- * Returns true if `other` corrects at least `least` of the records that are wrong in `plain`, and
- * breaks no record.
+ * Returns true if `other` corrects at least `minCount` of the records that are wrong in `plain`,
+ * and breaks no record.
  */
-function mends(other: Measure, plain: Measure, least: number): boolean {
+function corrects(other: Measure, plain: Measure, minCount: number): boolean {
   for (const start of other.bad) if (!plain.bad.has(start)) return false;
-  return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
+  return plain.bad.size - other.bad.size >= minCount && other.good >= plain.good;
 }
 
 /**
@@ -135,7 +137,7 @@ export const delimiters = [
  * Delimiters that are tried if no column name is known. Only these distinguish records from prose
  * reliably enough.
  */
-export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
+export const distinctiveDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
 

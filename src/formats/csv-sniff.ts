@@ -17,12 +17,12 @@ import {
   type Cut,
   commonDelimiters,
   delimiters,
+  distinctiveDelimiters,
   findCuts,
   frequentDelimiter,
   hasOtherQuotes,
   readSeparatorLine,
   refineDialect,
-  tellingDelimiters,
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
@@ -321,7 +321,7 @@ class Sniffer {
   }
 
   #bestCut(): Cut {
-    const best = bestCut(findCuts(this.#sample, this.#dialects(tellingDelimiters)));
+    const best = bestCut(findCuts(this.#sample, this.#dialects(distinctiveDelimiters)));
     const dialect = this.#plain();
     return best ?? { dialect, score: this.#sample.score(dialect), points: 0 };
   }
@@ -338,7 +338,9 @@ class Sniffer {
     // If the first record is malformed, it is chosen as the header, so that the error message
     // describes it.
     const [best] =
-      isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
+      isTable || first?.cells.length === 0
+        ? []
+        : findCuts(this.#sample, this.#dialects(distinctiveDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);
     if (best !== undefined && index >= 0 && index + 1 < best.score.records.length) {
       const place = this.#sample.findRecord(best.dialect, index + 1, 1);

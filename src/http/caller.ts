@@ -30,7 +30,7 @@ declare module 'fastify' {
      */
     keyInBody?: true;
     /** Refuses browser keys even if the route accepts records. */
-    notOfPages?: true;
+    refusesBrowserKeys?: true;
   }
   interface FastifyInstance {
     /** Admits a caller whose key may send records. @throws InputError */

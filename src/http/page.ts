@@ -91,7 +91,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 });
 
 const mostItems = 'Maximum number of items on a page.';
-const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
+const pageLimitDescription = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
 /**
  * Offset for lists whose pages have a fixed size. If a page could end early, the next offset would
@@ -107,9 +107,9 @@ export const offsetParameter = optional(
   `offset is a whole number from 0 to ${MAX_PAGE_OFFSET}; further pages need a cursor`,
 );
 export const jobPage = { ...parameters(jobCursor, mostItems), offset: offsetParameter };
-export const rowPage = parameters(rowCursor, asManyAsFit);
-export const keyPage = parameters(keyCursor, asManyAsFit);
-export const eventPage = parameters(eventCursor, asManyAsFit);
+export const rowPage = parameters(rowCursor, pageLimitDescription);
+export const keyPage = parameters(keyCursor, pageLimitDescription);
+export const eventPage = parameters(eventCursor, pageLimitDescription);
 
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 

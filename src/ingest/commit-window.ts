@@ -214,7 +214,7 @@ const longestPauseMs = growing(20);
 const afterDeadlock: RetryPolicy = {
   tries: MAX_WINDOW_TRIES,
   pauseMs: (failures) => Math.random() * longestPauseMs(failures),
-  isPassing: isDeadlock,
+  isTransient: isDeadlock,
 };
 
 function rejectOlder<T>(records: readonly Waiting<T>[], before: number): readonly Waiting<T>[] {

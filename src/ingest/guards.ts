@@ -40,8 +40,8 @@ export class Guards {
     records: readonly T[],
     write: (guard: Guard, judged: readonly T[]) => Promise<void>,
   ): Promise<void> {
-    const isPassing = (error: unknown) => isUnknownUse(error) || this.#seamOf(error) !== null;
-    await retry({ tries: MAX_WINDOW_TRIES, isPassing }, async () => {
+    const isTransient = (error: unknown) => isUnknownUse(error) || this.#seamOf(error) !== null;
+    await retry({ tries: MAX_WINDOW_TRIES, isTransient }, async () => {
       const guard = this.#guardFor(records);
       const judged = guard.uses.length === 0 ? null : await this.#judge?.judge(records, this.#uses);
       try {

@@ -27,6 +27,6 @@ export interface JudgeStage {
   judgeProperties(
     entity: PropertyEntity,
     properties: Readonly<Record<string, unknown>>,
-    about: { readonly isBeside?: boolean; readonly eventName?: string },
+    about: { readonly isDerived?: boolean; readonly eventName?: string },
   ): { readonly kept: Readonly<Record<string, unknown>>; readonly reasons: readonly Reason[] };
 }

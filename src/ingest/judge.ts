@@ -96,7 +96,7 @@ function judge<T extends AnyRecord>(stage: JudgeStage, record: T): T | InputErro
     judged = { metadata: pass('events', record.metadata, record) };
   } else if ('userId' in record) {
     const properties = pass('users', record.properties, record);
-    judged = { properties, company: pass('companies', record.company, { isBeside: true }) };
+    judged = { properties, company: pass('companies', record.company, { isDerived: true }) };
   } else {
     judged = { properties: pass('companies', record.properties, record) };
   }

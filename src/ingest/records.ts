@@ -17,7 +17,7 @@ interface Record_ {
    * Set for a record that is derived from another one, such as the company in a user's record. It
    * may lack required properties.
    */
-  readonly isBeside?: true;
+  readonly isDerived?: true;
 }
 
 /** Record that is merged into the stored user. Properties whose value is null are removed. */

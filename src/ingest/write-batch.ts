@@ -4,7 +4,7 @@ import type { Idempotency } from '../domain/idempotency.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, storeAnswer } from '../tasks/idempotency.ts';
 import type { EventRow } from './event-store.ts';
 import type { Guards } from './guards.ts';
 import { createNamedUsers } from './profile-store.ts';
@@ -252,7 +252,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
     batch.answerAsBefore(earlier.answer as BatchAnswer);
     return false;
   }
-  await keepAnswer(db, batch.environmentId, key, { answer: batch.answer });
+  await storeAnswer(db, batch.environmentId, key, { answer: batch.answer });
   return true;
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { RATE_STEPS, SHOWN_FAILURES } from '../base/limits.ts';
-import { outcomes } from '../domain/load.ts';
+import { recordOutcomes } from '../domain/load.ts';
 import { timeText } from '../postgres/columns.ts';
 import { type Database, rowOf, rowsOf } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
@@ -81,7 +81,7 @@ const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
     abs(
       rows_read
-        - (${sql.raw(outcomes.map((outcome) => `rows_${outcome}`).join(' + '))})
+        - (${sql.raw(recordOutcomes.map((outcome) => `rows_${outcome}`).join(' + '))})
     ) + case when status = 'completed' then abs(total_rows - rows_read) else 0 end
   ), 0)::bigint
   from loads

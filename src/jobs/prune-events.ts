@@ -57,7 +57,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
     }
   };
   const { archive } = context;
-  if (archive !== null) await attempt(archive.label, () => archive.tend(context).then(() => none));
+  if (archive !== null) await attempt(archive.label, () => archive.maintain(context).then(() => none));
   for (const retirement of await findRetirements(context.db)) {
     await attempt(retirement.month, () => finish(context, retirement));
   }

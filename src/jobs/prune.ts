@@ -10,20 +10,20 @@ import { type EndContext, expireHeldLoads } from '../load/end.ts';
 import { removeAbandoned } from '../load/received.ts';
 import { deleteLoads, findExpiredFiles, forgetFiles } from '../load/store.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
-import { tendChangeLog } from '../postgres/change-log.ts';
-import type { Tend } from '../tasks/job-seam.ts';
+import { maintainChangeLog } from '../postgres/change-log.ts';
+import type { Maintenance } from '../tasks/job-seam.ts';
 import { forgetOld } from '../tasks/job-store.ts';
 import { pruneEvents } from './prune-events.ts';
 import type { RetentionContext } from './seam.ts';
 
 export interface PruneContext extends EndContext, RetentionContext {
-  readonly tends: readonly Tend[];
+  readonly maintenance: readonly Maintenance[];
 }
 
 /**
  * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
- * Returns how many items of each kind were removed. `tended` contains the counts that capabilities
- * report, under their API names.
+ * Returns how many items of each kind were removed. `capabilityCounts` contains the
+ * counts that capabilities report, under their API names.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -33,14 +33,14 @@ export async function prune(context: PruneContext) {
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
   const temporary = await sweep({ db, files, config, archive });
   const deletions = await forgetDeletions(db, jobDays);
-  const tended = await tendAll(context);
+  const capabilityCounts = await maintainAll(context);
   const events = await pruneEvents(context);
-  return { ...loads, ...exports, deletions, tended, ...events, temporary };
+  return { ...loads, ...exports, deletions, capabilityCounts, ...events, temporary };
 }
 
-async function tendAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {
+async function maintainAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {};
-  for (const tend of context.tends) Object.assign(counts, await tend(context));
+  for (const maintain of context.maintenance) Object.assign(counts, await maintain(context));
   return counts;
 }
 
@@ -133,7 +133,7 @@ export async function sweep({ db, files, config, archive }: Context): Promise<nu
   const replaced = (await archive?.sweep({ db, files })) ?? 0;
   const uploads = await removeExpiredUploads({ db, files });
   const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
-  await tendChangeLog(db, config.changesDays);
+  await maintainChangeLog(db, config.changesDays);
   return abandoned + replaced + uploads + temporary;
 }
 

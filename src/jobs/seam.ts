@@ -24,7 +24,7 @@ export interface ArchiveSeam {
   readonly label: string;
   isOn(config: Config): boolean;
   /** Maintains the archive. Called before events are removed, by only one process at a time. */
-  tend(context: RetentionContext): Promise<void>;
+  maintain(context: RetentionContext): Promise<void>;
   /** Stores the events of a retired table in the archive. Afterwards, the table is dropped. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
   /** Removes files that are no longer referenced. Returns the number of removed files. */

@@ -17,17 +17,17 @@ export interface WorkerProcess {
 /**
  * Kind of task that workers run without the queue. Such a task does not occupy a slot for chunks.
  */
-export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
+export type RunnerKind<Context> = TaskKind<Context> & { readonly maxOutsideQueue: number };
 
 export interface Work {
-  readonly kinds?: readonly BesideKind<System>[];
+  readonly kinds?: readonly RunnerKind<System>[];
   /** Called when the worker starts. Call `wake` when a task of one of `kinds` is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Closes the opened resources. Called after all tasks have ended or been released. */
   close?(): void;
 }
 
-export function withContext<Context>(kind: BesideKind<Context>, context: Context): BesideKind<System> {
+export function withContext<Context>(kind: RunnerKind<Context>, context: Context): RunnerKind<System> {
   const { reconcile } = kind;
   return {
     ...kind,

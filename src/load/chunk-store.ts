@@ -5,7 +5,7 @@ import {
   countedKinds,
   type Outcomes,
   type OutcomesByKind,
-  outcomes,
+  recordOutcomes,
   toTally,
 } from '../domain/load.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
@@ -32,7 +32,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
  * Appends the position of this transaction in the log of changes to the `positions` of a finished
  * chunk, because the transaction writes rows of that chunk again.
  */
-export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
+export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
     .execute();
@@ -41,7 +41,7 @@ export async function noteWritten(db: Database, loadId: number, chunkNo: number)
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
+  return sql.join(recordOutcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
 /**
@@ -219,7 +219,7 @@ function countedByKind(kinds: OutcomesByKind) {
       insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
       select load_id, entries.*
       from counted, json_to_recordset(${JSON.stringify(entries)}) as entries (
-        kind text, ${sql.raw(outcomes.map((name) => `${name} bigint`).join())}
+        kind text, ${sql.raw(recordOutcomes.map((name) => `${name} bigint`).join())}
       )
       on conflict (load_id, kind) do update set
         ${forCounts((column) => sql`${column} = k.${column} + excluded.${column}`)}

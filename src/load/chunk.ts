@@ -31,7 +31,7 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 import { kindOf } from './seam.ts';
 import { tooManyRejects } from './sound.ts';
 
-const notOurs = 'another attempt owns the task, or its load has ended';
+const lostClaim = 'another attempt owns the task, or its load has ended';
 
 /**
  * Reads, maps and merges one chunk. The rows are counted in the transaction that merges them. After
@@ -118,7 +118,7 @@ async function mergeRead(
     if (!isDataError(error)) throw error;
     // If this attempt has lost its task, the error may be a collision with rows written by the next
     // attempt.
-    if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
+    if (!(await renewTask(context.db, claim))) throw new ConflictError(lostClaim);
     context.log.warn(
       { ...taskFields(claim), err: error },
       'chunk is merged without the records that the database refuses',

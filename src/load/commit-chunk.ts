@@ -16,7 +16,7 @@ import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { type ChunkTally, endValidation, finishChunk, type LoadProgress } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
-import { withNamed } from './create-named.ts';
+import { withReferenced } from './create-named.ts';
 import { type CompletedLoad, recordLoadEnd } from './end.ts';
 import type { Rows } from './map/rows.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
@@ -29,7 +29,7 @@ import type { LoadSource } from './running-store.ts';
  * if another attempt owns the task of the chunk.
  */
 
-const notOurs = 'another attempt owns the task, or its load has ended';
+const lostClaim = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
   /** `null` unless this was the load's only chunk and completed it. */
@@ -75,7 +75,7 @@ export async function keepRejects(
     const { db } = transaction;
     await insertRejects(transaction, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
-    if (progress === null) throw new ConflictError(notOurs);
+    if (progress === null) throw new ConflictError(lostClaim);
     return { ...progress, completed: null };
   });
 }
@@ -93,7 +93,7 @@ export async function commitChunk(
       context.pool,
       claim,
       async (transaction) => {
-        const kinds = await withNamed(transaction, source, claim.part, rows, () => write(transaction));
+        const kinds = await withReferenced(transaction, source, claim.part, rows, () => write(transaction));
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, source, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
@@ -103,7 +103,7 @@ export async function commitChunk(
           tally,
           context.loads.flatMap(({ hooks }) => (hooks?.end === undefined ? [] : keyOf(hooks.option))),
         );
-        if (progress === null) throw new ConflictError(notOurs);
+        if (progress === null) throw new ConflictError(lostClaim);
         await rows.stage?.keep(transaction.db, claim.subjectId);
         if (!progress.isCompleted) return { ...progress, tally, completed: null };
         const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
@@ -137,14 +137,14 @@ export async function commitWithCompanies(
   write: (transaction: Transaction, companies: readonly string[]) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   const companies = companiesOf(rows.users);
-  let noteCompanies = (): void => undefined;
+  let recordCompanies = (): void => undefined;
   const result = await commitChunk(context, source, claimed, rows, (transaction) => {
     const existing = context.memory.companiesOf(transaction.client, source);
     const missing = existing.missing(companies);
-    noteCompanies = () => existing.note(missing);
+    recordCompanies = () => existing.note(missing);
     return write(transaction, missing);
   });
-  noteCompanies();
+  recordCompanies();
   return result;
 }
 

@@ -3,14 +3,14 @@ import { unescapeCopy } from '../formats/json-text.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { textArray } from './map/binary-array.ts';
 import type { Rows } from './map/rows.ts';
-import { createNamed } from './merge/create-named.ts';
+import { createReferenced } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
  * Calls `write`. For a file that a preset rewrote, first creates the users to which its events
  * refer, and finally the companies.
  */
-export async function withNamed<T>(
+export async function withReferenced<T>(
   { db }: Transaction,
   source: LoadSource,
   chunkNo: number,
@@ -24,7 +24,7 @@ export async function withNamed<T>(
     if (named[entity].size === 0) return;
     const { environmentId, loadId, keepsKeys: keepKeys } = source;
     const ids = textArray(Array.from(named[entity], unescapeCopy));
-    await createNamed(db, entity, { environmentId, loadId, chunkNo, keepKeys }, ids);
+    await createReferenced(db, entity, { environmentId, loadId, chunkNo, keepKeys }, ids);
   };
   await create('users');
   const result = await write();

@@ -52,12 +52,12 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
   const ended = await end(db, load.load_id, ['queued', 'processing', 'held'], { status: 'cancelled' });
-  if (ended !== null) await noteDecision(db, load.load_id, by);
+  if (ended !== null) await recordDecision(db, load.load_id, by);
   return ended;
 }
 
 /** Records who decided on a held load, and when. Does nothing if no decision is pending. */
-export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
+export async function recordDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
     .where('held_at', 'is not', null)

@@ -9,18 +9,18 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end.ts';
 import { completeLoad } from './end-store.ts';
 import { afterHold, type Held, holdIfUnlike } from './hold.ts';
-import { noteEventRepeats } from './merge/event-repeats.ts';
+import { recordEventRepeats } from './merge/event-repeats.ts';
 import { type ChunksDone, countRestored, findRepeats, resolveRepeats } from './merge/repeats.ts';
 import { concludePlan } from './plans/conclude.ts';
 import { takeBackRepeated } from './plans/store.ts';
-import { noteMends } from './rejects/mends.ts';
+import { recordMends } from './rejects/mends.ts';
 import { replayLoad } from './replay.ts';
 import { replayEvents } from './replay-events.ts';
 import { beginPass } from './running-store.ts';
 import { type EndSeam, endsFor } from './seam.ts';
-import { requireSound } from './sound.ts';
+import { runFinalChecks } from './sound.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Ends a load whose chunks are all done. Corrects the counts, merges repeated keys and events
@@ -29,7 +29,7 @@ const notOurs = 'another worker finishes the load, or it has ended';
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
-  if (chunks === null) throw new ConflictError(notOurs);
+  if (chunks === null) throw new ConflictError(lostClaim);
   if (chunks.hasRepeats) await countRepeats(context, claim, chunks.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
@@ -38,7 +38,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
     await decide(context, claim, seam);
     if (chunks.pass === 'load') await seam.settle(context, claim);
   }
-  if (chunks.pass === 'load') await noteMends(context, claim);
+  if (chunks.pass === 'load') await recordMends(context, claim);
   if (keepsPlan(chunks.pass)) await concludePlan(context, claim, chunks);
   const completed = await complete(context, claim, chunks);
   if ('tally' in completed) await afterCompletion(context, claim, completed);
@@ -48,10 +48,10 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
 
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
   await inTaskTransaction(context.pool, claim, async ({ db }) => {
-    await noteEventRepeats(db, claim.subjectId);
+    await recordEventRepeats(db, claim.subjectId);
     await resolveRepeats(db, claim.subjectId);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
   });
 }
 
@@ -67,13 +67,13 @@ async function complete(
   return inTaskTransaction(context.pool, claim, async ({ db }) => {
     if (chunks.hasRewritten && (chunks.pass === 'load' || chunks.pass === 'dry_run'))
       await countRestored(db, claim.subjectId, chunks.pass);
-    const { jobId, tally, pass } = await requireSound(context, db, claim);
+    const { jobId, tally, pass } = await runFinalChecks(context, db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? continueLoad(context, db, claim);
     for (const seam of endsFor(context.loads, chunks.source)) await seam.completed(db, claim.subjectId);
     await completeLoad(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
-    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
     return { tally, ...end };
   });
 }
@@ -81,7 +81,7 @@ async function complete(
 /** Runs all checks that can fail the load, then calls the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTaskTransaction(context.pool, claim, async ({ db }) => {
-    await requireSound(context, db, claim);
+    await runFinalChecks(context, db, claim);
     await seam.decide(db, claim.subjectId);
   });
 }
@@ -93,6 +93,6 @@ interface Continuation {
 
 async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim): Promise<Continuation> {
   const tasks = await beginPass(db, context, claim.subjectId, 'load');
-  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
   return { tasks };
 }

@@ -3,7 +3,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { Origin } from '../domain/task.ts';
 import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
-import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
+import { hasBeenTakenBack, queuedAgain, recordDecision } from './end-store.ts';
 
 /**
  * The usual figures of a source are those of its latest USUAL_LOADS loads. Only the latest
@@ -95,7 +95,7 @@ export async function releaseHeld(
     .returning('load_id')
     .executeTakeFirst();
   if (load === undefined) return false;
-  await noteDecision(db, load.load_id, by);
+  await recordDecision(db, load.load_id, by);
   return true;
 }
 

@@ -7,7 +7,7 @@ import type { LoadContext } from './context.ts';
 import { afterEnd, type LoadEnd, recordLoadEnd } from './end.ts';
 import { holdLoad, readGuarded } from './held-store.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /** A held load waits for a person's decision, but does not block its lane. */
 export interface Held extends LoadEnd {
@@ -26,7 +26,7 @@ export async function holdIfUnlike(
   if (surprises.length === 0) return null;
   await holdLoad(db, claim.subjectId, surprises);
   const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
-  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
   return { held: surprises, ...end };
 }
 

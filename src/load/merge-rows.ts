@@ -10,9 +10,9 @@ import type { RecordFilter } from './map/event-buffer.ts';
 import type { RowBuffer } from './map/row-buffer.ts';
 import type { Rows } from './map/rows.ts';
 import { type MergeScope, prepareIncoming } from './merge/incoming.ts';
-import { type Batch, type Merged, mergeBatch, noteUnchanged } from './merge/merge-batch.ts';
+import { type Batch, type Merged, mergeBatch, recordUnchanged } from './merge/merge-batch.ts';
 import { createCompanies } from './merge/upsert.ts';
-import { noteNewCompanies, planBatch } from './plans/plan-batch.ts';
+import { planBatch, recordNewCompanies } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
 /** Outcomes by kind of record. Kinds without outcomes are missing. */
@@ -120,7 +120,7 @@ async function mergeProfiles(
   refused: Refused,
   companies?: readonly string[],
 ): Promise<MergedKinds> {
-  const kinds: Partial<Record<CountedKind, Outcomes>> = await noteUnchangedRecords(
+  const kinds: Partial<Record<CountedKind, Outcomes>> = await recordUnchangedRecords(
     transaction,
     source,
     chunkNo,
@@ -150,7 +150,7 @@ async function mergeProfiles(
  * Counts the records that were skipped as unchanged. Stores their keys, because other chunks may
  * contain the same keys.
  */
-async function noteUnchangedRecords(
+async function recordUnchangedRecords(
   { db }: Transaction,
   source: LoadSource,
   chunkNo: number,
@@ -163,7 +163,7 @@ async function noteUnchangedRecords(
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
     // A plan always stores the keys, because they are needed when it is applied.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
-    await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
+    await recordUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
   return kinds;
 }
@@ -181,7 +181,7 @@ async function createTheirCompanies(
 ): Promise<void> {
   if (rows.users.rows === 0 || companies?.length === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
-  if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
+  if (keepsPlan(source.pass)) return recordNewCompanies(db, scope);
   if (source.dryRun) return;
   // The keys of new companies are needed only if the file may also contain records of companies.
   const keepKeys = scope.keepKeys && source.entity === 'auto';
@@ -216,12 +216,12 @@ export function batchOf(
 ): Batch {
   const scope = scopeOf(source, chunkNo, rows, entity);
   const buffer = rows[entity];
-  const isSifted = rows.unchanged.countOf(entity) > 0;
+  const isFiltered = rows.unchanged.countOf(entity) > 0;
   if (includes === null) {
-    return { entity, scope, isSifted, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
+    return { entity, scope, isFiltered, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
   }
   const groups = buffer.groups(includes);
-  return { entity, scope, isSifted, text: buffer.text(groups), keys: groups.length };
+  return { entity, scope, isFiltered, text: buffer.text(groups), keys: groups.length };
 }
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {

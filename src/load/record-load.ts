@@ -4,7 +4,7 @@ import type { LoadEntity } from '../domain/entity.ts';
 import { countLimits } from '../domain/guards.ts';
 import type { LoadOptions, LoadPass } from '../domain/load.ts';
 import type { Database } from '../postgres/database.ts';
-import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, storeAnswer } from '../tasks/idempotency.ts';
 import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
 import { findDuplicate, lockBytes } from './read-store.ts';
@@ -28,7 +28,8 @@ export async function writeLoad(
   }
   const duplicateOf = await findSame(db, loads, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
-    if (idempotencyKey !== null) await keepAnswer(db, environmentId, idempotencyKey, { job_id: duplicateOf });
+    if (idempotencyKey !== null)
+      await storeAnswer(db, environmentId, idempotencyKey, { job_id: duplicateOf });
     return { jobId: duplicateOf, created: false };
   }
   if (!(await takeReceived(db, received.ref)))

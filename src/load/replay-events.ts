@@ -34,7 +34,7 @@ import { type ChunkReader, createStoringReader } from './read-chunk.ts';
 import { readRefusedRows } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Corrects events that several chunks contain, and their counts. Equal events without an id are
@@ -84,8 +84,8 @@ async function replayChunk(
         : await classifyRepeats(transaction, source, chunkNo, { counted, original, surplus });
     const all = withAdded(corrections, added);
     if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
-      throw new ConflictError(notOurs);
-    if (!(await renewTask(transaction.db, claim))) throw new ConflictError(notOurs);
+      throw new ConflictError(lostClaim);
+    if (!(await renewTask(transaction.db, claim))) throw new ConflictError(lostClaim);
   });
 }
 

@@ -3,7 +3,7 @@ import { entities } from '../domain/entity.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { renewTask } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
-import { noteWritten, readChunkRange } from './chunk-store.ts';
+import { readChunkRange, recordWritten } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import type { Rows } from './map/rows.ts';
 import { prepareIncoming } from './merge/incoming.ts';
@@ -15,7 +15,7 @@ import { createStoringReader } from './read-chunk.ts';
 import { readRefusedRows } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Repeats the merge of keys for which an older record has replaced a newer one. This can happen
@@ -59,7 +59,7 @@ async function replayChunk(
       const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
       await (source.dryRun ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
-    await noteWritten(db, claim.subjectId, chunkNo);
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    await recordWritten(db, claim.subjectId, chunkNo);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
   });
 }

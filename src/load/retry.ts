@@ -244,7 +244,7 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
   return inputError('job_not_appliable', why, details);
 }
 
-const notOurs = 'another worker begins the load, or it has ended';
+const lostClaim = 'another worker begins the load, or it has ended';
 
 /**
  * Starts a load from the beginning: deletes the results of its last pass and adds the tasks of its
@@ -254,20 +254,20 @@ const notOurs = 'another worker begins the load, or it has ended';
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;
   const load = await readBeginning(pool, claim.subjectId);
-  if (load === null) throw new ConflictError(notOurs);
+  if (load === null) throw new ConflictError(lostClaim);
   const file = await kindOf(loads, load.type)?.writeFile(context, claim, signal);
   const tasks = await inTaskTransaction(context.pool, claim, async ({ db }) => {
     const beginning = await readBeginning(db, claim.subjectId);
-    if (beginning === null) throw new ConflictError(notOurs);
+    if (beginning === null) throw new ConflictError(lostClaim);
     const { pass, onDrift } = beginning;
     if (pass === 'apply' && onDrift !== 'proceed') {
       const drifted = await countDrift(db, claim.subjectId);
       if (drifted > 0) throw new FinalFailure(PLAN_DRIFTED, describeDrift(drifted));
     }
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
     if (file !== undefined) await attachFile(db, claim.subjectId, file);
     const chunkTasks = await beginPass(db, context, claim.subjectId, pass === 'apply' ? 'load' : pass);
-    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
     return chunkTasks;
   });
   context.log.info(taskFields(claim), 'load begins anew');

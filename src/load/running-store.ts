@@ -5,7 +5,7 @@ import {
   type LoadPass,
   type LoadType,
   type OnDrift,
-  outcomes,
+  recordOutcomes,
   type Tally,
 } from '../domain/load.ts';
 import type { DueTask } from '../domain/task.ts';
@@ -72,7 +72,7 @@ export async function readLoadSource(
 }
 
 export function countsOf(table: string, ...names: string[]): RawBuilder<unknown> {
-  const pairs = [...names, ...outcomes].map(
+  const pairs = [...names, ...recordOutcomes].map(
     (name) => sql`${sql.lit(name)}, ${sql.ref(`${table}.rows_${name}`)}`,
   );
   return sql`json_build_object(${sql.join(pairs)})`;
@@ -91,7 +91,7 @@ const openChunks = sql<number>`(
 const kindsAddUp = sql<boolean>`coalesce(
   (
     select ${sql.join(
-      outcomes.map((name) => sql`sum(n.${sql.ref(`rows_${name}`)}) = loads.${sql.ref(`rows_${name}`)}`),
+      recordOutcomes.map((name) => sql`sum(n.${sql.ref(`rows_${name}`)}) = loads.${sql.ref(`rows_${name}`)}`),
       sql` and `,
     )}
     from load_kinds n
@@ -214,6 +214,6 @@ export async function beginPass(
 }
 
 function rowCounts<T extends 0 | null>(n: T) {
-  const counts = outcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
+  const counts = recordOutcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
   return Object.fromEntries(counts) as Readonly<Record<(typeof counts)[number][0], T>>;
 }

@@ -9,19 +9,19 @@ import type { LoadContext } from './context.ts';
 import { allRefused } from './rejects/rejects.ts';
 import { type FinishState, readFinishState, readLimitedPlan } from './running-store.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Runs all checks that follow the chunks. First renews the task's claim, so that the claim is
  * locked.
  * @throws FinalFailure
  */
-export async function requireSound(
+export async function runFinalChecks(
   context: LoadContext,
   db: Database,
   claim: TaskClaim,
 ): Promise<FinishState> {
-  if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
   const state = await readFinishState(db, claim.subjectId);
   const { tally, totalRows, pass, maxErrors } = state;
   if (pass !== 'validate') requireBalance(state);

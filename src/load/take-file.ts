@@ -40,15 +40,18 @@ export async function receiveSource(
 }
 
 /**
- * Accepts the file as a load. `book` runs in the transaction that accepts the load.
- * @throws InputError. Errors from `book` are also thrown.
+ * Accepts the file as a load. `inSameTransaction` runs in the transaction that accepts the load.
+ * @throws InputError. Errors from `inSameTransaction` are also thrown.
  */
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,
   { received, options: { format: _, ...options } }: ReceivedSource,
   origin: Origin,
-  book: (db: Database, accepted: { readonly jobId: string; readonly created: boolean }) => Promise<void>,
+  inSameTransaction: (
+    db: Database,
+    accepted: { readonly jobId: string; readonly created: boolean },
+  ) => Promise<void>,
 ): Promise<void> {
   await acceptLoad(actingAs(context, origin), {
     environmentId,
@@ -58,6 +61,6 @@ export async function acceptSource(
     origin,
     idempotencyKey: null,
     options: { ...options, dryRun: false, plan: false },
-    inSameTransaction: book,
+    inSameTransaction,
   });
 }

@@ -165,7 +165,7 @@ function schemaOf(lists: readonly DefinitionList[]) {
 export function definitionsFile(lists: readonly DefinitionList[]): OperatorFile<TSchema> {
   return {
     schema: schemaOf(lists),
-    emptyCure: 'a file without items is written `segments: []`',
+    emptyHint: 'a file without items is written `segments: []`',
     check(root) {
       for (const kind of kinds) root.at([kind]).reportRepeats('key');
       for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
@@ -180,7 +180,7 @@ export function definitionsFile(lists: readonly DefinitionList[]): OperatorFile<
 }
 
 function checkDefinition(place: Place): void {
-  if (!place.isThere || place.holdsRefused) return;
+  if (!place.isThere || place.containsRefused) return;
   for (const { keys, message } of readSegment(place.value).problems) {
     const wrong = place.at(keys);
     wrong.report(message, keys.length === 0 ? wrong.position : wrong.name);
@@ -189,7 +189,7 @@ function checkDefinition(place: Place): void {
 
 const definitionText: OperatorFile<TSchema> = {
   schema: anything({}),
-  emptyCure: 'write a condition, such as `{"property": "plan", "equals": "pro"}`',
+  emptyHint: 'write a condition, such as `{"property": "plan", "equals": "pro"}`',
   check: checkDefinition,
 };
 

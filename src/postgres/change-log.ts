@@ -44,7 +44,7 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
  * Adds partitions for the coming days and drops those of past days. A past partition that is in use
  * is dropped later.
  */
-export async function tendChangeLog(db: Database, days: number): Promise<void> {
+export async function maintainChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);
   await withLockTries(() => sql`select drop_old_changes(${days})`.execute(db)).catch((error: unknown) => {

@@ -73,7 +73,7 @@ function nameOf(text: string): string {
 }
 
 /** Returns a LIKE pattern that matches only this text. */
-export function literally(text: string): string {
+export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&');
 }
 
@@ -279,7 +279,7 @@ export async function onConnection<T>(
  * @throws 55P03 if all attempts fail
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
-  return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isPassing: isLockTimeout }, work);
+  return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isTransient: isLockTimeout }, work);
 }
 
 /**

@@ -46,7 +46,7 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
 }
 
 /** Returns true if `ours` contains a later migration in the same folder. */
-function isPassed(name: string, ours: readonly Migration[]): boolean {
+function hasLaterMigration(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
@@ -151,7 +151,7 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
     pending: ours.filter(({ name }) => !digests.has(name)).map(({ name }) => name),
     unknown,
     edited,
-    unreleased: edited.length > 0 || unknown.some((name) => isPassed(name, ours)),
+    unreleased: edited.length > 0 || unknown.some((name) => hasLaterMigration(name, ours)),
   };
 }
 

@@ -10,7 +10,7 @@ import { columnOf, type Database } from './database.ts';
 
 /**
  * Records a use. Must be called in the transaction that writes the capability's data. After the
- * commit, call `writersKnow`.
+ * commit, call `awaitEarlierWriters`.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
@@ -43,7 +43,7 @@ const pollMs = 20;
  * latest uses.
  * @throws TransientError if a statement does not end in time
  */
-export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
+export async function awaitEarlierWriters(db: Database, signal: AbortSignal): Promise<void> {
   let earlier: readonly string[] | null = null;
   const haveEnded = await pollUntil({ everyMs: pollMs, forMs: waitMs, signal }, async () => {
     earlier = await writers(db, earlier);

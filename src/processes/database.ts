@@ -138,7 +138,7 @@ export const prune = defineCommand({
       loads: counts.jobs,
       exports: counts.records,
       deletions: counts.deletions,
-      ...counts.tended,
+      ...counts.capabilityCounts,
       events: counts.events,
       months_of_events: counts.months,
       archived_events: counts.archived,

@@ -77,7 +77,7 @@ export function openSystem(options: SystemOptions): System {
     figures,
     signInWays: capabilities.flatMap(({ signIn }) => signIn ?? []),
     definitionLists: () => Promise.all(capabilities.flatMap((each) => each.definitions?.() ?? [])),
-    tends: capabilities.flatMap(({ tend }) => tend ?? []),
+    maintenance: capabilities.flatMap(({ maintain }) => maintain ?? []),
     refusals,
     records,
     secrets: capabilities.flatMap(({ secrets }) => secrets ?? []),

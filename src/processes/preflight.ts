@@ -119,11 +119,11 @@ export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<
 function untilBack<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
-  isPassing: (error: unknown) => boolean,
+  isTransient: (error: unknown) => boolean,
   onWait: (error: unknown) => void,
 ): Promise<T> {
   const onRetry = (error: unknown, failures: number) => (failures === 1 ? onWait(error) : undefined);
-  const policy = { forMs: timeoutMs, pauseMs: pollMs, isPassing, signal, onRetry };
+  const policy = { forMs: timeoutMs, pauseMs: pollMs, isTransient, signal, onRetry };
   return retry(policy, work).catch((error: unknown) => {
     throw error === signal.reason ? new Interrupted('stopped while waiting for the database') : error;
   });

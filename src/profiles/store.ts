@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import { type Entity, idColumn, namingProperties } from '../domain/entity.ts';
 import { instantText } from '../postgres/columns.ts';
-import { type Database, findValue, literally } from '../postgres/database.ts';
+import { type Database, escapeLike, findValue } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 
 export const profileAlias = 'profile';
@@ -140,7 +140,7 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   const conditions = [
     ...(after === null ? [] : [sql`and ${key} > ${after}`]),
     ...(upTo === null ? [] : [sql`and ${key} <= ${upTo}`]),
-    ...(prefix === null ? [] : [sql`and ${key} like ${`${literally(prefix)}%`}`]),
+    ...(prefix === null ? [] : [sql`and ${key} like ${`${escapeLike(prefix)}%`}`]),
   ];
   return sql.join(conditions, sql` `);
 }
@@ -156,7 +156,7 @@ export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
   // ILIKE would take more than twice as long, because it converts the pattern to lower case for
   // each row.
-  return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
+  return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${escapeLike(text)}%`)}`;
 }
 
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {

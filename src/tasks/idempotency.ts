@@ -46,7 +46,7 @@ export async function claimIdempotencyKey<JobId extends string | null>(
  * Stores the response for a key that this transaction has claimed. The response is an object or,
  * for an existing job, the id of that job.
  */
-export async function keepAnswer(
+export async function storeAnswer(
   db: Database,
   environmentId: number,
   key: string,

@@ -43,7 +43,7 @@ export function jobEvents(seams: readonly JobSeam[]): JobEvents {
   };
 }
 
-interface TendContext {
+interface MaintenanceContext {
   readonly db: Database;
   readonly files: FileStore;
   readonly log: Logger;
@@ -51,4 +51,4 @@ interface TendContext {
 }
 
 /** Removes expired data. Returns the number of removed items under each name that the API uses. */
-export type Tend = (context: TendContext) => Promise<Readonly<Record<string, number>>>;
+export type Maintenance = (context: MaintenanceContext) => Promise<Readonly<Record<string, number>>>;

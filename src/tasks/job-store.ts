@@ -7,7 +7,7 @@ import { toGivenSource } from '../domain/option-table.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { Origin } from '../domain/task.ts';
 import { camel, daysAgo } from '../postgres/columns.ts';
-import { countOf, type Database, literally, prepared, selectWhere } from '../postgres/database.ts';
+import { countOf, type Database, escapeLike, prepared, selectWhere } from '../postgres/database.ts';
 
 const MAX_SHOWN_PARAMETERS = 100;
 
@@ -45,7 +45,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
   if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
   if (filename !== undefined)
-    jobs = jobs.where('kind', '=', 'load').where('filename', 'ilike', `%${literally(filename)}%`);
+    jobs = jobs.where('kind', '=', 'load').where('filename', 'ilike', `%${escapeLike(filename)}%`);
   if (sha256 !== undefined) jobs = jobs.where('sha256', '=', Buffer.from(sha256, 'hex'));
   if (key !== undefined) jobs = jobs.where('origin', '=', 'api_key').where('origin_name', '=', key);
   if (requestId !== undefined) jobs = jobs.where('request_id', '=', requestId);

@@ -79,7 +79,7 @@ export async function runTask<C extends TaskContext>(
   const lost = new AbortController();
   const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
     const isOurs = await renewTask(context.db, claim);
-    if (!isOurs) lost.abort(new ConflictError(notOurs));
+    if (!isOurs) lost.abort(new ConflictError(lostClaim));
     return isOurs;
   });
   const signal = AbortSignal.any([lost.signal, kind.stops === 'at once' ? stopping : deadline]);
@@ -90,15 +90,15 @@ export async function runTask<C extends TaskContext>(
     });
   } catch (error) {
     heartbeat.stop();
-    await giveBack(context, kind, claim, signal.aborted ? signal.reason : error);
+    await releaseClaim(context, kind, claim, signal.aborted ? signal.reason : error);
   } finally {
     heartbeat.stop();
   }
 }
 
-const notOurs = 'another attempt owns the task, or what it belongs to has ended';
+const lostClaim = 'another attempt owns the task, or what it belongs to has ended';
 
-async function giveBack<C extends TaskContext>(
+async function releaseClaim<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
   claim: TaskClaim,
@@ -129,7 +129,7 @@ async function giveBack<C extends TaskContext>(
     // This attempt no longer owns the task. A transient error is normal in this case, because the
     // new owner or a cancellation ended the session. Any other error may have occurred after the
     // commit that ended the task, so it is logged as a warning.
-    return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
+    return sort === 'transient' ? log.info(line, lostClaim) : log.warn(line, lostClaim);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');

@@ -54,7 +54,7 @@ export interface TaskKind<Context> {
    * Maximum number of these tasks that a worker runs at a time outside the queue (`Runner`). If
    * missing, jobs of the queue run the tasks.
    */
-  readonly beside?: number;
+  readonly maxOutsideQueue?: number;
   /** True if only workers of a service run the task. Workers started by a command do not run it. */
   readonly isOfService?: true;
   /** Maximum number of running tasks per group (`group_id`). Default: no limit. */

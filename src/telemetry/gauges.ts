@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
-import { outcomes } from '../domain/load.ts';
+import { recordOutcomes } from '../domain/load.ts';
 import type { ChangeLog } from '../postgres/change-log.ts';
 import type { EventRetention } from '../postgres/retention.ts';
 import type { HealthReport } from './health/ready.ts';
@@ -105,7 +105,7 @@ export const rowGauges: Gauges<readonly LoadRows[]> = {
     'Rows of the loads kept in the ledger, without dry runs.',
     (rows) =>
       rows.flatMap((each) =>
-        outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
+        recordOutcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
       ),
     'entity',
     'outcome',

@@ -6,7 +6,7 @@ import { sweep } from '../../src/jobs/prune.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
-import { Asides } from '../../src/load/receive/unpack.ts';
+import { TemporaryCopies } from '../../src/load/receive/unpack.ts';
 import { receivingStore } from '../../src/load/received.ts';
 import {
   acceptFile,
@@ -145,11 +145,11 @@ test('the file of an upload that is killed before its acceptance is removed late
 
 test('bytes set aside of an upload are not swept while they are read, and are removed at its end', async () => {
   const before = await t.storedFiles();
-  const asides = new Asides(receivingStore(t.system), 10);
+  const temporaryCopies = new TemporaryCopies(receivingStore(t.system), 10);
   async function* sent() {
     yield Buffer.from('kept aside');
   }
-  const aside = await asides.keep(sent());
+  const aside = await temporaryCopies.keep(sent());
   await receivedLongAgo();
   await waitFor('the file to be touched', async () => {
     const { rows } = await sql`
@@ -158,7 +158,7 @@ test('bytes set aside of an upload are not swept while they are read, and are re
   });
   expect(await sweep(t.system)).toBe(0);
   expect((await aside.read(5, 10)).toString()).toBe('aside');
-  await asides.removeAll();
+  await temporaryCopies.removeAll();
   expect(await t.storedFiles()).toEqual(before);
 });
 

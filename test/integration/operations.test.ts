@@ -129,13 +129,13 @@ describe('pruning', () => {
       where export_id = ${old.exportId}`.execute(system.db);
     const others = { problem: null, events: 0, months: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
-    expect(await prune(system)).toEqual({ ...counts, tended: {}, archived: 0, temporary: 0 });
+    expect(await prune(system)).toEqual({ ...counts, capabilityCounts: {}, archived: 0, temporary: 0 });
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others };
 
     await loads(1, 31);
     await queuePeriodic(withoutQueue(system), 'prune');
     await runTaskOf(system, pruneJob, 0);
-    expect(await prune(system)).toEqual({ ...nothing, tended: {}, archived: 0, temporary: 0 });
+    expect(await prune(system)).toEqual({ ...nothing, capabilityCounts: {}, archived: 0, temporary: 0 });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
   });

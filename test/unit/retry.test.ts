@@ -42,7 +42,7 @@ test('work is repeated with pauses until it succeeds, and each pause is announce
 test.each([
   ['after the last attempt', { tries: 3, pauseMs: 10 }, '3', [10, 10]],
   ['once the time since the first failure is over', { forMs: 25, pauseMs: 10 }, '4', [10, 10, 10]],
-  ['at an error that does not pass', { isPassing: (e: unknown) => String(e) !== 'Error: 2' }, '2', []],
+  ['at an error that does not pass', { isTransient: (e: unknown) => String(e) !== 'Error: 2' }, '2', []],
 ] as const)('a retry throws the last error %s', async (_, policy, lastMessage, pauses) => {
   const { clock, waits } = manualClock();
   await expect(retry(policy, failing(9), clock)).rejects.toThrow(lastMessage);
@@ -58,7 +58,7 @@ test('a stop between two attempts throws the reason of the signal', async () => 
 });
 
 test('a stop does not hide an error that does not pass', async () => {
-  const policy = { isPassing: () => false, signal: AbortSignal.abort(new Error('stopped')) };
+  const policy = { isTransient: () => false, signal: AbortSignal.abort(new Error('stopped')) };
   await expect(retry(policy, failing(9))).rejects.toThrow('1');
 });
 

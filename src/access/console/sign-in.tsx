@@ -30,7 +30,7 @@ export function Opening(): VNode {
         <Away />
         <Problems error={error} onRetry={opening.reload} />
         <p class="muted" role="status">
-          {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
+          {error?.isTransient === true ? 'The page tries again by itself.' : 'Checking your session …'}
         </p>
       </div>
     </main>

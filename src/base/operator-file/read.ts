@@ -16,7 +16,7 @@ export interface RefusedFile {
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
   /** Advice to show if the file is empty. */
-  readonly emptyCure: string;
+  readonly emptyHint: string;
   /** Makes checks that a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;
   /** Makes further checks of the value. Called only if the file has no problem so far. */
@@ -39,10 +39,10 @@ export function throwFileProblems(field: string, problems: readonly FileProblem[
 
 export function readOperatorFile<S extends TSchema>(
   bytes: Uint8Array,
-  { schema, emptyCure, check, checkValue }: OperatorFile<S>,
+  { schema, emptyHint, check, checkValue }: OperatorFile<S>,
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
-  const source = parseSource(bytes, emptyCure, problems);
+  const source = parseSource(bytes, emptyHint, problems);
   // `Default` modifies the object that it receives.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
@@ -90,8 +90,8 @@ export class Place {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }
 
-  get holdsRefused(): boolean {
-    return this.#source.holdsRefused(this.#keys);
+  get containsRefused(): boolean {
+    return this.#source.containsRefused(this.#keys);
   }
 
   get items(): Place[] {

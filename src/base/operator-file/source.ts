@@ -74,7 +74,7 @@ const options = {
 const start = { line: 1, column: 1 };
 
 /** Reads YAML 1.2 or JSON. If it is neither, adds the reason to `problems` and returns `null`. */
-export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
+export function parseSource(bytes: Uint8Array, emptyHint: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
   const lines = new LineCounter();
@@ -95,7 +95,7 @@ export function parseSource(bytes: Uint8Array, emptyCure: string, problems: File
     return null;
   }
   if (document.contents === null) {
-    problems.add(start, [], `is empty; ${emptyCure}`);
+    problems.add(start, [], `is empty; ${emptyHint}`);
     return null;
   }
   return new Source(document.contents as ParsedNode, lines, problems);
@@ -156,8 +156,8 @@ export class Source {
   readonly #root: ParsedNode;
   readonly #lines: LineCounter;
   readonly #problems: FileProblems;
-  readonly #refused = new Set<string>();
-  readonly #holdRefused = new Set<string>();
+  readonly #refusedPaths = new Set<string>();
+  readonly #containingPaths = new Set<string>();
 
   constructor(root: ParsedNode, lines: LineCounter, problems: FileProblems) {
     this.#root = root;
@@ -186,14 +186,14 @@ export class Source {
   }
 
   isRefused(keys: Keys): boolean {
-    return this.#refused.has(JSON.stringify(keys.map(String)));
+    return this.#refusedPaths.has(JSON.stringify(keys.map(String)));
   }
 
   /**
    * Returns true if a part of the value was refused. The rest must not be used without that part.
    */
-  holdsRefused(keys: Keys): boolean {
-    return this.#holdRefused.has(JSON.stringify(keys.map(String)));
+  containsRefused(keys: Keys): boolean {
+    return this.#containingPaths.has(JSON.stringify(keys.map(String)));
   }
 
   #positionOf(node: ParsedNode): Position {
@@ -242,8 +242,9 @@ export class Source {
   #refuse(node: ParsedNode, keys: Keys, what: string): null {
     this.#problems.add(this.#positionOf(node), keys, what);
     const path = keys.map(String);
-    this.#refused.add(JSON.stringify(path));
-    for (let end = 0; end <= path.length; end++) this.#holdRefused.add(JSON.stringify(path.slice(0, end)));
+    this.#refusedPaths.add(JSON.stringify(path));
+    for (let end = 0; end <= path.length; end++)
+      this.#containingPaths.add(JSON.stringify(path.slice(0, end)));
     return null;
   }
 }

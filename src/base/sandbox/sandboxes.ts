@@ -85,7 +85,7 @@ export class Sandboxes {
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
-      if (sandbox !== null) this.#giveBack(sandbox);
+      if (sandbox !== null) this.#release(sandbox);
       this.#beginQueued();
     };
     signal.addEventListener('abort', end);
@@ -184,7 +184,7 @@ export class Sandboxes {
   }
 
   /** Makes a sandbox available for the next task, or kills it if its task is still running. */
-  #giveBack(sandbox: Sandbox): void {
+  #release(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
       return;

@@ -9,7 +9,7 @@ import { removeExpired } from './store.ts';
 export const audit: Capability = {
   name: 'audit',
   acts: (system) => (system.config.auditDays === 0 ? null : openLog(system)),
-  async tend({ db, config: { auditDays } }) {
+  async maintain({ db, config: { auditDays } }) {
     return { audit_entries: auditDays === 0 ? 0 : await removeExpired(db, auditDays) };
   },
   routes: async () => ({ operations: (await import('./http.ts')).auditRoutes }),

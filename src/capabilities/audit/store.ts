@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Actor } from '../../domain/act.ts';
-import { columnOf, type Database, literally, prepared, rowsOf } from '../../postgres/database.ts';
+import { columnOf, type Database, escapeLike, prepared, rowsOf } from '../../postgres/database.ts';
 
 export const entryOutcomes = ['done', 'refused'] as const;
 
@@ -73,7 +73,7 @@ export function listEntries(
   if (actor !== undefined) conditions.push(sql`e.actor_name = ${actor}`);
   if (thing !== undefined) conditions.push(sql`e.thing = ${thing}`);
   if (action !== undefined)
-    conditions.push(sql`(e.action = ${action} or e.action like ${`${literally(action)}.%`})`);
+    conditions.push(sql`(e.action = ${action} or e.action like ${`${escapeLike(action)}.%`})`);
   if (since != null) conditions.push(sql`e.last_at >= ${since}`);
   if (until != null) conditions.push(sql`e.at < ${until}`);
   const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;

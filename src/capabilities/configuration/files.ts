@@ -125,7 +125,7 @@ function fileOf(sections: readonly NamedSection[]): OperatorFile<TSchema> {
       'Configuration of the environment that has the name of the file. What is missing stays as it is.',
       Object.fromEntries(members),
     ),
-    emptyCure: 'a file that declares nothing is written `{}`',
+    emptyHint: 'a file that declares nothing is written `{}`',
     check(root) {
       for (const { name, section } of sections) {
         const place = root.at([name]);

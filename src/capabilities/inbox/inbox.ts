@@ -7,7 +7,7 @@ import type { Capability } from '../../capability.ts';
 
 export const inbox: Capability = {
   name: 'inbox',
-  async tend({ db, config }) {
+  async maintain({ db, config }) {
     const { pruneInbox } = await import('./inspect.ts');
     return { inbox_files: await pruneInbox(db, config.jobRetentionDays) };
   },

@@ -45,7 +45,7 @@ function mappingFile(
 ): OperatorFile<ReturnType<typeof mappingSchema>> {
   return {
     schema: mappingSchema(table),
-    emptyCure: 'remove it, or write what it is to say, such as `map:`',
+    emptyHint: 'remove it, or write what it is to say, such as `map:`',
     check(root) {
       checkLoad(table, root);
       const entity = root.at(['entity']);

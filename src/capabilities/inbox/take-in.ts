@@ -132,7 +132,7 @@ function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buf
   );
 }
 
-const mappingKeys: Naming = { ...yamlKeys, means: 'in mapping.yaml with' };
+const mappingKeys: Naming = { ...yamlKeys, preposition: 'in mapping.yaml with' };
 
 function reasonsOf(error: InputError): RefusalReason[] {
   return error.problems.map((problem) => ({

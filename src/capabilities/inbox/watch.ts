@@ -183,7 +183,7 @@ export class InboxWatch {
     for (const name of await readdir(this.#inbox.path)) {
       const path = join(this.#inbox.path, name);
       const isReal = name.startsWith('.') || (await isFolder(path));
-      if (!isReal) this.#warnings.warn(path, environmentNames.has(name) ? notReal : noEnvironment);
+      if (!isReal) this.#warnings.warn(path, environmentNames.has(name) ? notAFolder : noEnvironment);
       else if (!name.startsWith('.') && !environmentNames.has(name))
         this.#warnings.warn(path, unknownEnvironment);
     }
@@ -195,7 +195,8 @@ export class InboxWatch {
  * Reported if a file or a link has the place of a folder. Such a file is easily created by
  * accident: if the folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
  */
-const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
+const notAFolder =
+  'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
 const unreadable = 'is left alone: the user that sluice runs as may not look into it';
@@ -260,7 +261,7 @@ class EnvironmentWatch {
     for (const [folder, mapping] of this.#mappings) {
       const path = join(this.#path, folder);
       if (!(await isFolder(path))) {
-        if ((await statOf(path)) !== null) this.#warnings.warn(path, notReal);
+        if ((await statOf(path)) !== null) this.#warnings.warn(path, notAFolder);
         continue;
       }
       try {

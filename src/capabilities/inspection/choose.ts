@@ -34,7 +34,7 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
 /**
  * A preset and a map exclude each other, so the preset is proposed only if the caller has no map.
  */
-export function asForeign(
+export function chooseForeign(
   options: InspectOptions,
   foreign: ForeignRecords,
   names: readonly string[],

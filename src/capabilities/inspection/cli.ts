@@ -22,7 +22,7 @@ import { localLimits } from '../../load/receive/receive.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from '../../load/source-flags.ts';
 import { type RulesDocument, readDocument, rulesCommands } from '../rules/rules.ts';
 import type { InspectedColumn } from './api.ts';
-import { type Inspection, inspectFile, lookBy, renderInspection } from './inspect-file.ts';
+import { type Inspection, inspectFile, inspectorWith, renderInspection } from './inspect-file.ts';
 
 export const inspect = defineCommand({
   name: 'inspect',
@@ -52,10 +52,16 @@ reason and possible remedies are printed.`,
     const options: FileOptions = { ...defaultLoadOptions, entity, map, preset, format, source, optionsOf };
     const inspection =
       optionsOf === null
-        ? await lookAt(cli, input, config, options)
+        ? await inspectInput(cli, input, config, options)
         : await withEnvironment(call, async ({ system, environmentId }) => {
             const rules = await readDocument(system.db, environmentId);
-            return lookAt(cli, input, config, await withOptionsOf(system, environmentId, options), rules);
+            return inspectInput(
+              cli,
+              input,
+              config,
+              await withOptionsOf(system, environmentId, options),
+              rules,
+            );
           });
     if (json) terminal.json(renderInspection(inspection));
     else await printInspection(call, input, inspection, flags.map);
@@ -89,7 +95,7 @@ export const testRules = below(
       const { rulesOf } = await rulesCommands();
       const document = await rulesOf(flags.rules, system.db, environmentId);
       const options = { entity, map, preset, format, source: readSourceFlags(cli.optionTable, flags) };
-      const inspection = await lookAt(cli, input, readSettings(cli, command).config, options, document);
+      const inspection = await inspectInput(cli, input, readSettings(cli, command).config, options, document);
       if (json) return terminal.json(renderInspection(inspection));
       if (inspection.problem !== null) throw inspection.problem;
       const { records, whole_file: isWhole, rejects } = inspection;
@@ -100,7 +106,7 @@ export const testRules = below(
   }),
 );
 
-async function lookAt(
+async function inspectInput(
   { rewriter }: Cli,
   input: Input,
   config: Config,
@@ -122,7 +128,7 @@ async function lookAt(
       { ...options, map, source, rules },
       localLimits(config),
       signal,
-      lookBy(rewriter),
+      inspectorWith(rewriter),
     );
   } finally {
     bytes.destroy();

@@ -14,8 +14,8 @@ import type { Upload } from '../../load/upload-store.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
 import { readDocument } from '../rules/rules.ts';
 import { inspection } from './api.ts';
-import { inspectFile, type Look, renderProblem, renderUnreadable } from './inspect-file.ts';
-import { lookIn, type RenderedInspection } from './sandbox.ts';
+import { type Inspector, inspectFile, renderProblem, renderUnreadable } from './inspect-file.ts';
+import { type RenderedInspection, sandboxInspector } from './sandbox.ts';
 
 export const inspectImport = (table: OptionTable) => {
   const kind = importKind(table);
@@ -50,8 +50,8 @@ export const inspectImport = (table: OptionTable) => {
 };
 
 /** A file of corrected rejects is read with the options of the load that refused them. */
-function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
-  const look = lookIn(system, environment);
+function inspectorAsLoaded(system: System, environment: number): Inspector<RenderedInspection> {
+  const inspect = sandboxInspector(system, environment);
   return async (store, received, options, signal) => {
     const mended = await findMended(
       { db: system.db, files: store },
@@ -60,7 +60,7 @@ function lookAsLoaded(system: System, environment: number): Look<RenderedInspect
       await readBeginning(store, received),
     );
     const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
-    return look(store, read.received, read.options, signal);
+    return inspect(store, read.received, read.options, signal);
   };
 }
 
@@ -87,7 +87,15 @@ async function inspect(
     const rules = await readDocument(system.db, environment);
     const all = { ...options, map, source, rules };
     const store = convertingStore(system, environment);
-    return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
+    return await inspectFile(
+      store,
+      bytes,
+      hints,
+      all,
+      limits,
+      signal,
+      inspectorAsLoaded(system, environment),
+    );
   } catch (error) {
     // The error is returned as a result, because the file may be readable with other options.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;

@@ -23,9 +23,9 @@ import { renderReadAs, renderReject } from '../../load/render-load.ts';
 import { isPersonal, openSample, type RulesDocument } from '../rules/rules.ts';
 import type { InspectedColumn, Inspection as Shown } from './api.ts';
 import {
-  asForeign,
   type Chosen,
   choose,
+  chooseForeign,
   describeColumns,
   describeKeys,
   describeUnread,
@@ -64,20 +64,20 @@ export async function inspectFile<Result>(
   store: ReceivingStore,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
-  options: LookOptions,
+  options: InspectorOptions,
   limits: ReceiveLimits,
   signal: AbortSignal,
-  lookAt: Look<Result>,
+  inspect: Inspector<Result>,
 ): Promise<Result> {
   const received = await receive(source, store, { ...hints, sampleBytes: INSPECTED_BYTES }, limits, signal);
   try {
-    return await lookAt(store, received, options, signal);
+    return await inspect(store, received, options, signal);
   } finally {
     await store.remove(received.ref);
   }
 }
 
-export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
+export interface InspectorOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   readonly source?: SourceOptions;
   /** Default: no rules. */
   readonly rules?: RulesDocument | null;
@@ -85,22 +85,22 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
 
 type BeginningStore = Pick<ReceivingStore, 'readRange'>;
 
-export type Look<Result> = (
+export type Inspector<Result> = (
   store: BeginningStore,
   received: ReceivedFile,
-  options: LookOptions,
+  options: InspectorOptions,
   signal: AbortSignal,
 ) => Promise<Result>;
 
-export const lookBy =
-  (rewriter: RewriteSeam | null): Look<Inspection> =>
+export const inspectorWith =
+  (rewriter: RewriteSeam | null): Inspector<Inspection> =>
   (store, received, options) =>
-    look(store, received, options, rewriter);
+    inspectReceived(store, received, options, rewriter);
 
-export async function look(
+export async function inspectReceived(
   store: BeginningStore,
   received: ReceivedFile,
-  options: LookOptions,
+  options: InspectorOptions,
   rewriter: RewriteSeam | null,
 ): Promise<Inspection> {
   const { header, readAs } = received;
@@ -112,7 +112,7 @@ export async function look(
   const most = recordsWithin(columns.length, SHOWN_RECORDS);
   const foreign = findForeign(beginning, header !== null, fileOptions, rewriter?.recognise ?? null);
   const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
-  let chosen = isRefused ? asForeign(fileOptions, foreign, columns) : withoutProposal(fileOptions);
+  let chosen = isRefused ? chooseForeign(fileOptions, foreign, columns) : withoutProposal(fileOptions);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
@@ -191,7 +191,7 @@ async function headOf(store: BeginningStore, { ref, chunks, head }: ReceivedFile
 }
 
 /** Returns `null` if the columns do not determine the kind of records. */
-function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Chosen): LoadEntity | null {
+function entityOf(header: CsvHeader | null, { entity }: InspectorOptions, chosen: Chosen): LoadEntity | null {
   const { plan, preset, isForeign } = chosen;
   if (header === null || preset !== null)
     return isForeign && preset === null && entity === 'auto' ? null : entity;
@@ -201,7 +201,7 @@ function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Cho
 async function readSample(
   original: BeginningStore,
   beginning: ReceivedFile,
-  { rewriter, source = {}, ...options }: LookOptions & Pick<InspectOptions, 'rewriter'>,
+  { rewriter, source = {}, ...options }: InspectorOptions & Pick<InspectOptions, 'rewriter'>,
   chosen: Chosen,
   most: number,
 ): Promise<Sample> {
@@ -242,7 +242,7 @@ async function rewriteBeginning(lines: AsyncIterable<Buffer>, beginning: Receive
   return { received, store };
 }
 
-function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): ReadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset }: InspectorOptions): ReadSource {
   return {
     entity,
     preset,

@@ -7,7 +7,9 @@ import type { Capability } from '../../capability.ts';
 export const inspection: Capability = {
   name: 'inspection',
   needs: ['rules'],
-  sandboxTasks: async (rewriter) => ({ look: (await import('./sandbox.ts')).lookAt.bind(null, rewriter) }),
+  sandboxTasks: async (rewriter) => ({
+    inspect: (await import('./sandbox.ts')).inspectInSandbox.bind(null, rewriter),
+  }),
   routes: async (options) => ({ loads: [(await import('./http.ts')).inspectImport(options)] }),
   commands: {
     inspect: async () => (await import('./cli.ts')).inspect,

@@ -7,11 +7,17 @@ import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { Stretch } from '../../load/receive/unpack.ts';
 import { only } from '../../load/sandbox-tasks.ts';
-import { type InspectionBase, type Look, type LookOptions, look, renderContent } from './inspect-file.ts';
+import {
+  type InspectionBase,
+  type Inspector,
+  type InspectorOptions,
+  inspectReceived,
+  renderContent,
+} from './inspect-file.ts';
 
-interface LookInput {
+interface InspectorInput {
   readonly received: ReceivedFile;
-  readonly options: LookOptions;
+  readonly options: InspectorOptions;
 }
 
 /** An inspection as the sandbox sends it. Messages cannot contain class instances. */
@@ -28,23 +34,26 @@ export interface RenderedInspection extends InspectionBase {
   readonly json: Uint8Array;
 }
 
-export async function* lookAt(
+export async function* inspectInSandbox(
   rewriter: RewriteSeam | null,
-  { received, options }: LookInput,
+  { received, options }: InspectorInput,
   read: (stretch: Stretch) => Promise<Buffer>,
 ): AsyncGenerator<Rendered> {
   const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
-  const inspection = await look(store, received, options, rewriter);
+  const inspection = await inspectReceived(store, received, options, rewriter);
   const json = Buffer.from(JSON.stringify(renderContent(inspection)));
   yield { json, column_names: inspection.column_names, problems: inspection.problem?.problems ?? null };
 }
 
-export function lookIn({ sandboxes, rewriter }: System, owner: number): Look<RenderedInspection> {
+export function sandboxInspector(
+  { sandboxes, rewriter }: System,
+  owner: number,
+): Inspector<RenderedInspection> {
   return async (store, received, options, signal) => {
     const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
     const work = { owner, isLong: false, input: { received, options }, ask, signal };
     const { problems, ...inspection } = await only(
-      runTask(sandboxes, 'look', lookAt.bind(null, rewriter), work),
+      runTask(sandboxes, 'inspect', inspectInSandbox.bind(null, rewriter), work),
     );
     return { ...inspection, problem: problems === null ? null : new InputError(...problems) };
   };

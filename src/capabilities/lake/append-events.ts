@@ -27,7 +27,7 @@ import {
  * Updates the lake, and removes files that killed processes have left behind. Only one process may
  * call this at a time.
  */
-export async function tendLake(context: RetentionContext): Promise<void> {
+export async function maintainLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);
   await refreshLake(context);
@@ -77,9 +77,9 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
       const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
-      const isWhole = since === null;
-      const next = { cursor: snapshot.cursor, isWhole };
-      return { ...unread, ...month, state, next, before: isWhole ? 'replaced' : null, hot } as const;
+      const isReplaced = since === null;
+      const next = { cursor: snapshot.cursor, isReplaced };
+      return { ...unread, ...month, state, next, before: isReplaced ? 'replaced' : null, hot } as const;
     });
     if (change !== null && !(await commitChanges(context, [change])))
       throw new Outdated('events were erased whenever the month had been written');

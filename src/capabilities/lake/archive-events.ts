@@ -25,7 +25,7 @@ import { contentOf } from './stored-events.ts';
 /** Thrown if a concurrent erasure has changed events that were being written. */
 export class Outdated extends Error {}
 
-export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
+export const whileOutdated: RetryPolicy = { tries: 5, isTransient: (error) => error instanceof Outdated };
 
 export interface LakeChange extends LakeMonth {
   /** State of the hot files in the snapshot. `null` if there are no hot files. */
@@ -132,7 +132,7 @@ async function writeRetired(
   const state = await readMonth(databaseOn(snapshot.client), month);
   const retired = selectEvents(month, { events: eventTable(table) });
   const content = await hashPlan(snapshot, retired);
-  const next = isWhole ? null : { cursor: snapshot.cursor, isWhole: true };
+  const next = isWhole ? null : { cursor: snapshot.cursor, isReplaced: true };
   const change = { ...month, state, next, content, hot: [] };
   // The hash of a month depends on the order of its events, which appended files do not preserve.
   if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))

@@ -143,7 +143,7 @@ export async function rewriteData(
   { db, files }: WriteContext,
   data: DataFile,
   place: Place,
-  { goOn, ...erasure }: Erasure & { goOn(): void },
+  { throwIfAborted, ...erasure }: Erasure & { throwIfAborted(): void },
 ): Promise<Rewritten | null> {
   const fields = await openFields(db, place.environmentId);
   const writer = await createDataFile({ db, files }, place);
@@ -154,7 +154,7 @@ export async function rewriteData(
     const parquet = new ParquetFile({ dataset: 'events', request: everything, owner }, stored, groupRows);
     let rows = 0;
     for await (const group of readGroups(files, data)) {
-      goOn();
+      throwIfAborted();
       const ids = await group.column(idColumn[erasure.entity]);
       const erased = ids.filter((id) => id !== null && erasure.ids.has(id)) as string[];
       for (const id of erased) counts.set(id, (counts.get(id) ?? 0) + 1);

@@ -12,7 +12,7 @@ import {
   type WrittenFile,
 } from './file-store.ts';
 import { bitsOf } from './id-filter.ts';
-import { noteErased } from './month-store.ts';
+import { recordErasure } from './month-store.ts';
 
 export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>> {
   const seen = await eraseArchived(attempt);
@@ -35,7 +35,7 @@ async function eraseArchived(
   attempt: Attempt,
   seen: ReadonlySet<number> | null = null,
 ): Promise<ReadonlySet<number>> {
-  const { context, deletion, step, goOn } = attempt;
+  const { context, deletion, step, throwIfAborted } = attempt;
   const { deletionId, environmentId, entity } = deletion;
   const all = await listData(context.db, environmentId);
   const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
@@ -46,7 +46,7 @@ async function eraseArchived(
   for (const file of data) {
     if (!holders.has(file.fileId)) continue;
     const place = { environmentId, month: file.month, retirementId: null };
-    const rewritten = await rewriteData(context, file, place, { entity, ids, goOn });
+    const rewritten = await rewriteData(context, file, place, { entity, ids, throwIfAborted });
     if (rewritten === null) continue;
     const { file: by } = rewritten;
     if (by !== null) await (file.isHot ? checkLength : checkStored)(context.files, by);
@@ -57,7 +57,7 @@ async function eraseArchived(
   if (erased.length > 0) {
     await step(async (db) => {
       const months = erased.map(({ file }) => file.month);
-      await noteErased(db, environmentId, months, { isLate: seen !== null });
+      await recordErasure(db, environmentId, months, { isStale: seen !== null });
       for (const { file, by } of erased) {
         await replaceData(db, file);
         if (by !== null) await storeData(db, [by], file.isHot);

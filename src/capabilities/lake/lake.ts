@@ -4,26 +4,26 @@
  * and `erase.ts` removes deleted people. Every snapshot contains each event exactly once.
  */
 import type { Capability } from '../../capability.ts';
-import { tendLake } from './append-events.ts';
+import { maintainLake } from './append-events.ts';
 import { archiveEvents } from './archive-events.ts';
 import { removeReplaced } from './commit.ts';
 import { eraseFiles } from './erase.ts';
 import { findMovedUntil } from './file-store.ts';
-import { noteErased } from './month-store.ts';
+import { recordErasure } from './month-store.ts';
 
 export const lake: Capability = {
   name: 'lake',
   archive: {
     label: 'the lake',
     isOn: ({ lakeEveryMs }) => lakeEveryMs !== null,
-    tend: tendLake,
+    maintain: maintainLake,
     archive: archiveEvents,
     sweep: removeReplaced,
   },
   deletions: {
     eraseFiles,
     // After a failed deletion, events that are still in the database may be missing from the lake.
-    failed: (db, environmentId) => noteErased(db, environmentId, null, { isLate: true }),
+    failed: (db, environmentId) => recordErasure(db, environmentId, null, { isStale: true }),
     findMovedUntil,
   },
   definitions: async () => (await import('./columns.ts')).columns,

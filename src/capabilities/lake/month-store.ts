@@ -88,19 +88,19 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
 }
 
 /**
- * Records that files were added to a month or, with `isWhole`, that the month's files were
+ * Records that files were added to a month or, with `isReplaced`, that the month's files were
  * replaced. Returns false if the month was changed concurrently.
  */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
   { revision, removals }: MonthState,
-  { cursor, isWhole }: { readonly cursor: string; readonly isWhole: boolean },
+  { cursor, isReplaced }: { readonly cursor: string; readonly isReplaced: boolean },
 ): Promise<boolean> {
-  const whole = sql`appends = 0, written_removals = ${removals}, written_at = now()`;
+  const replaced = sql`appends = 0, written_removals = ${removals}, written_at = now()`;
   const changed = await changedBy(db)`
     update lake_months
-    set revision = revision + 1, cursor = ${cursor}, ${isWhole ? whole : sql`appends = appends + 1`}
+    set revision = revision + 1, cursor = ${cursor}, ${isReplaced ? replaced : sql`appends = appends + 1`}
     where environment_id = ${environmentId} and month = ${month}::date and revision = ${revision}`;
   return changed === 1;
 }
@@ -121,18 +121,18 @@ export async function releaseMonth(
 }
 
 /**
- * Records that a deletion has changed files. If `isLate`, these files may lack events that are
+ * Records that a deletion has changed files. If `isStale`, these files may lack events that are
  * still in the database, so they are also marked as stale.
  */
-export async function noteErased(
+export async function recordErasure(
   db: Database,
   environmentId: number,
   months: readonly string[] | null,
-  { isLate }: { readonly isLate: boolean },
+  { isStale }: { readonly isStale: boolean },
 ): Promise<void> {
   await rowsOf(db)`
     update lake_months
-    set revision = revision + 1, removals = removals + ${isLate ? 1 : 0}
+    set revision = revision + 1, removals = removals + ${isStale ? 1 : 0}
     where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 

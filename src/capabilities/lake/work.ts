@@ -1,6 +1,6 @@
 import { ConflictError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
-import type { BesideKind, WorkSeam } from '../../jobs/work-seam.ts';
+import type { RunnerKind, WorkSeam } from '../../jobs/work-seam.ts';
 import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
@@ -9,11 +9,11 @@ import { appendEvents } from './append-events.ts';
  * All workers share one task. It runs again when the time LAKE_EVERY has passed since the end of
  * its previous run.
  */
-const appendJob: BesideKind<System> = {
+const appendJob: RunnerKind<System> = {
   ...periodic,
   name: 'append',
   stops: 'at once',
-  beside: 1,
+  maxOutsideQueue: 1,
   async run(context, claim, signal) {
     const { lakeEveryMs } = context.config;
     await appendEvents(context, signal);

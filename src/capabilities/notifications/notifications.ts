@@ -13,7 +13,7 @@ const NOTIFICATION_RETENTION_DAYS = 30;
 export const notifications: Capability = {
   name: 'notifications',
   jobs: { ended: recordEvent },
-  async tend({ db, config }) {
+  async maintain({ db, config }) {
     const days = Math.min(NOTIFICATION_RETENTION_DAYS, config.jobRetentionDays);
     return { notifications: await deleteEvents(db, days) };
   },

@@ -97,7 +97,7 @@ export const subscriptionsSection = defineSection<typeof schema>({
     return {
       file: {
         schema,
-        emptyCure: 'without subscriptions it is written `[]`',
+        emptyHint: 'without subscriptions it is written `[]`',
         check: (root) => root.reportRepeats('name'),
         checkValue(root, declared) {
           for (const [at, each] of declared.entries()) checkOne(root.at([at]), each, of);
@@ -132,7 +132,7 @@ function checkOne(place: Place, declared: DeclaredSubscription, of: Declaration)
     urlPlace.report('must not hold a variable in its host');
     return;
   }
-  for (const name of placeholders.clearSecretsIn(url))
+  for (const name of placeholders.cleartextSecretsIn(url))
     urlPlace.report(`has a secret, it seems; ${name} must be ${secretHint}`);
   reportFailure(urlPlace, () => readUrl(url, of));
 }

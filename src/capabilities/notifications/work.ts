@@ -1,4 +1,4 @@
-import { type BesideKind, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
+import { type RunnerKind, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
 import { openSendContext } from './context.ts';
 import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
@@ -13,12 +13,12 @@ export const NOTIFICATIONS_AT_A_TIME = 4;
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
 /** The task bypasses the job queue, so that a receiver that hangs does not block jobs. */
-export const deliveryJob: BesideKind<SendContext> = {
+export const deliveryJob: RunnerKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',
   tolerance: { transient: Number.POSITIVE_INFINITY, timeout: policy.attempts, defect: policy.attempts },
   maxLosses: policy.attempts,
-  beside: NOTIFICATIONS_AT_A_TIME,
+  maxOutsideQueue: NOTIFICATIONS_AT_A_TIME,
   maxOfGroup: MAX_SENDS_PER_SUBSCRIPTION,
   pauseMs: (failures) => pauseAfter(policy, failures, null),
   run: deliverNotification,

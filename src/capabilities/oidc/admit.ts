@@ -9,8 +9,8 @@ import {
   findSession,
   listGrants,
   type OidcSession,
+  reserveCheck,
   saveClaims,
-  takeTurn,
 } from './store.ts';
 import { openTokens } from './tokens.ts';
 
@@ -47,7 +47,7 @@ async function renew(
 ): Promise<OidcSession | null> {
   const { db, config, log } = context;
   const { sessionId, cookie, environmentId, subject } = session;
-  if (!(await takeTurn(db, sessionId))) return stored;
+  if (!(await reserveCheck(db, sessionId))) return stored;
   try {
     const tokens = openTokens(stored.tokens, cookie);
     const liveClaims = await askAgain(config, settings, tokens, subject ?? '');

@@ -18,6 +18,6 @@ export const oidc: Capability = {
     confinesLinks: isOn,
   },
   preflight: async (_, config) => settingsProblem(config),
-  tend: async ({ db }) => ({ sign_ins: await deleteEnded(db) }),
+  maintain: async ({ db }) => ({ sign_ins: await deleteEnded(db) }),
   routes: async () => ({ keys: (await import('./http.ts')).oidcRoutes }),
 };

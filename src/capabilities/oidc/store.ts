@@ -20,9 +20,9 @@ export const accessGrants = itemsTable<Grant>({
 /** Time after which a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
 /** Time without an answer from the provider after which a session has no access. */
-const TRUST_MS = 5 * 60_000;
+const MAX_UNANSWERED_MS = 5 * 60_000;
 /** Milliseconds during which no second request of a session may ask the provider. */
-const TURN_MS = 10_000;
+const CHECK_RESERVATION_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {
   readonly environment: string;
@@ -54,7 +54,7 @@ export function findSession(db: Database, sessionId: string): Promise<OidcSessio
     select
       client, fixed_claims as "fixedClaims", live_claims as "liveClaims", tokens,
       checked_at < now() - ${CHECK_MS} * interval '1 millisecond' as "isDue",
-      checked_at < now() - ${TRUST_MS} * interval '1 millisecond' as "isStale"
+      checked_at < now() - ${MAX_UNANSWERED_MS} * interval '1 millisecond' as "isStale"
     from oidc_sessions
     where session_id = ${sessionId}`;
 }
@@ -74,10 +74,10 @@ export async function insertSession(db: Database, session: NewOidcSession): Prom
 }
 
 /** Returns true if the caller may now ask the provider. */
-export async function takeTurn(db: Database, sessionId: string): Promise<boolean> {
+export async function reserveCheck(db: Database, sessionId: string): Promise<boolean> {
   const changed = await changedBy(db)`
     update oidc_sessions
-    set check_until = ${inMs(TURN_MS)}
+    set check_until = ${inMs(CHECK_RESERVATION_MS)}
     where session_id = ${sessionId} and check_until <= now()`;
   return changed > 0;
 }

@@ -54,9 +54,9 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   // Reads the record before its profiles, so that problems of the record are reported first.
   const item = read(record);
   if (isAlone && !hasCompany) Object.assign(item.record, { impliesUser: true });
-  const beside = profiles.map(read);
-  for (const each of beside) Object.assign(each.record, { isBeside: true });
-  return [...beside, item];
+  const derived = profiles.map(read);
+  for (const each of derived) Object.assign(each.record, { isDerived: true });
+  return [...derived, item];
 }
 
 function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {

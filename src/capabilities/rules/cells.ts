@@ -7,7 +7,7 @@ import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
 /** Replaces the name of a cell whose value the rules omit, so that the cell is ignored. */
-const leftOut = new KnownName('', role.ignored);
+const ignoredName = new KnownName('', role.ignored);
 
 /** Implements `judgeCells` of `RecordStage`. */
 export function applyRules(
@@ -88,7 +88,7 @@ function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cel
 
 function leaveOut(list: CellList, cell: number): void {
   if (list.isCsv) list.ends[cell] = list.starts[cell] ?? 0;
-  else list.names[cell] = leftOut;
+  else list.names[cell] = ignoredName;
 }
 
 function readCell(list: CellList, cell: number): unknown {

@@ -25,18 +25,18 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
 }
 
 /** Objects of an event in which SDKs send properties of the user. */
-const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
+const userTraitPaths = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
 /**
  * Returns the rules for events. A personal property of users is also personal inside the objects
- * `traitsOfEvents` of an event.
+ * `userTraitPaths` of an event.
  */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
   // An object that is listed in the rules is kept, even if they drop unlisted properties.
-  const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
+  const kept = userTraitPaths.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((holder) =>
     personal.map(([name, rule]) => [`${holder}.${name}`, { personal: rule.personal }] as const),
@@ -130,11 +130,11 @@ export class EntityStage {
   }
 
   /**
-   * Checks required properties. `isBeside`: the record is implied by another record, and may lack
+   * Checks required properties. `isDerived`: the record is implied by another record, and may lack
    * them.
    */
-  end(isBeside: boolean): void {
-    if (isBeside) return;
+  end(isDerived: boolean): void {
+    if (isDerived) return;
     for (const property of this.#required) {
       if (property.seenIn !== this.#record)
         this.#break(property.name, 'required', property.otherwise, property.explain('required'));

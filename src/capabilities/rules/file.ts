@@ -107,7 +107,7 @@ const rulesSchema = objectOf('a rules file', 'What the records of one environmen
 
 export const rulesFile: OperatorFile<typeof rulesSchema> = {
   schema: rulesSchema,
-  emptyCure: 'a file without rules is written `users: {}`',
+  emptyHint: 'a file without rules is written `users: {}`',
   check(root) {
     for (const entity of ['users', 'companies', 'events']) {
       const listed = root.at([entity, 'properties']);

@@ -27,13 +27,13 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
       if (found !== null) findings.add(found as readonly Finding[]);
     },
     keep: (db, loadId) => addFindings(db, loadId, findings.all),
-    judgeProperties(entity, properties, { isBeside = false, eventName }) {
+    judgeProperties(entity, properties, { isDerived = false, eventName }) {
       const stage = stages[entity];
       if (stage === null) return { kept: properties, reasons: [], findings: [] };
       stage.begin();
       if (eventName !== undefined) stage.judgeName(() => eventName);
       const kept = stage.judgeAll(properties);
-      stage.end(isBeside);
+      stage.end(isDerived);
       return { kept, reasons: stage.problems, findings: stage.findings };
     },
   } satisfies RecordStage & { readonly findings: FindingCounts };

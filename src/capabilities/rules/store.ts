@@ -6,7 +6,7 @@ import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { ActContext } from '../../postgres/acts.ts';
 import { camel } from '../../postgres/columns.ts';
 import { countOf, type Database, findValue, rowsOf, selectWhere } from '../../postgres/database.ts';
-import { beginUse, writersKnow } from '../../postgres/uses.ts';
+import { awaitEarlierWriters, beginUse } from '../../postgres/uses.ts';
 import { keepNoText, PERSONAL_USE } from '../personal/personal.ts';
 import { type CountedFinding, personalActionsOf, type Remedy, type RulesDocument } from './document.ts';
 
@@ -85,7 +85,7 @@ export async function insertRules(
  * rules.
  */
 export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {
-  if (version === 1) await writersKnow(db, new AbortController().signal);
+  if (version === 1) await awaitEarlierWriters(db, new AbortController().signal);
 }
 
 /** Call it in the transaction that accepts the load. */

@@ -90,7 +90,7 @@ function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
         what: asVariable.replace('be', 'hold'),
       })),
     ...placeholders
-      .clearSecretsIn(url)
+      .cleartextSecretsIn(url)
       .map((name) => ({ keys: urlKeys, what: `has a secret, it seems; ${name} ${asVariable}` })),
     ...bucketKeys
       .filter((name) => !placeholders.isOne(s3?.[name] ?? ''))

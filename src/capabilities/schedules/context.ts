@@ -86,14 +86,14 @@ export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
 
-export const notOurs = 'another worker has the run';
+export const lostClaim = 'another worker has the run';
 
 /**
  * Locks a run until the transaction ends.
  * @throws ConflictError if this worker no longer owns the run
  */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
-  if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
 }
 
 export async function keepRefusal(

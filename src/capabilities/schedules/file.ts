@@ -28,7 +28,7 @@ export function schedulesFile(
 ): OperatorFile<ReturnType<typeof schedulesSchema>> {
   return {
     schema: schedulesSchema(jobOptions),
-    emptyCure: 'without schedules it is written `schedules: []`',
+    emptyHint: 'without schedules it is written `schedules: []`',
     check(root) {
       const schedules = root.at(['schedules']);
       schedules.reportRepeats('name');
@@ -65,7 +65,7 @@ export function readSchedule(
 ): FileReading<ScheduleDefinition> {
   const reading = readOperatorFile(bytes, {
     schema: oneSchedule(jobOptions),
-    emptyCure: 'a schedule has cron, and load or export',
+    emptyHint: 'a schedule has cron, and load or export',
     check(root) {
       const nameInFile = root.at(['name']);
       if (nameInFile.isThere && nameInFile.value !== name)

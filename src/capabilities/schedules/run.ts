@@ -12,7 +12,7 @@ import {
   confine,
   holdRun,
   keepRefusal,
-  notOurs,
+  lostClaim,
   type RunAttempt,
   type ScheduleContext,
   type SourceAccess,
@@ -74,14 +74,14 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
     if (!isOfSource || signal.aborted) throw error;
-    const isFinal = error instanceof InputError || !error.passing;
+    const isFinal = error instanceof InputError || !error.isTransient;
     if (!isFinal && claim.failures + 1 < MAX_RUN_FAILURES) return tryLater(context, run, error);
     const code = error instanceof SourceFailure ? error.code : error.problems[0].code;
     await keepRefusal(context, run, sourceItem, { code, message: error.message });
   }
   await inTransaction(context.pool, async ({ db }) => {
     await markWaiting(db, run.runId);
-    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
   });
 }
 
@@ -194,7 +194,7 @@ async function takeItem(
   } catch (error) {
     if (error instanceof SourceFailure) {
       const isOfItem = opened !== null || error.code === unexpectedStatus;
-      if (error.passing || !isOfItem || signal.aborted) throw error;
+      if (error.isTransient || !isOfItem || signal.aborted) throw error;
       await keepRefusal(context, run, item.key, error);
       return;
     }

@@ -18,7 +18,7 @@ export const schedules: Capability = {
       return addressesFor(await readNotifyOfJob(db, jobId), 'held');
     },
   },
-  tend: async ({ db, config }) => ({ schedule_runs: await deleteRuns(db, config.jobRetentionDays) }),
+  maintain: async ({ db, config }) => ({ schedule_runs: await deleteRuns(db, config.jobRetentionDays) }),
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
   routes: async (optionTable, exportOptions) => ({

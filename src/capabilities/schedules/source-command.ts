@@ -60,7 +60,7 @@ const commandsFile = {
     maxProperties: maxCommands,
     problem: rule(`must be an object of at most ${maxCommands} commands`),
   }),
-  emptyCure: 'without commands it is written `{}`',
+  emptyHint: 'without commands it is written `{}`',
   check: () => undefined,
 };
 

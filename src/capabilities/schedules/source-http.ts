@@ -167,7 +167,7 @@ function asFailure(error: unknown, host: string): SourceFailure {
   const isSilent = name === 'TimeoutError';
   const reason = isSilent ? 'does not answer' : `cannot be reached: ${code}`;
   return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${host} ${reason}`, {
-    passing: true,
+    isTransient: true,
     cause: error,
   });
 }
@@ -213,13 +213,13 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
 export const unexpectedStatus = 'unexpected_status';
 
 function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
-  const passing = status >= 500 || status === 408 || status === 425 || status === 429;
+  const isTransient = status >= 500 || status === 408 || status === 425 || status === 429;
   const isRefused = status === 401 || status === 403;
   const retryAfterMs = Math.min(readRetryAfter(headers['retry-after'], Date.now()) ?? 0, MAX_RETRY_AFTER_MS);
   return new SourceFailure(
     isRefused ? 'access_denied' : unexpectedStatus,
     `${host} answers with status ${status}${isRefused ? ': check the key and what it may do' : ''}`,
-    { passing, retryAfterMs },
+    { isTransient, retryAfterMs },
   );
 }
 

@@ -145,6 +145,6 @@ function asFailure(error: unknown, what: string): SourceFailure {
   }
   const status = $metadata?.httpStatusCode;
   // Status 412 means that the object was replaced after it was listed.
-  const passing = status === undefined || status >= 500 || status === 429 || status === 412;
-  return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { passing, cause: error });
+  const isTransient = status === undefined || status >= 500 || status === 429 || status === 412;
+  return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { isTransient, cause: error });
 }

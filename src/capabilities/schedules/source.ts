@@ -53,24 +53,28 @@ export interface OpenItem {
 }
 
 /**
- * Thrown if a source cannot be read. If `passing` is true, a later attempt may succeed. The message
- * contains no secret.
+ * Thrown if a source cannot be read. If `isTransient` is true, a later attempt may succeed. The
+ * message contains no secret.
  */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
-  readonly passing: boolean;
+  readonly isTransient: boolean;
   /** Pause requested by the server. 0 if it requests none. */
   readonly retryAfterMs: number;
 
   constructor(
     code: string,
     message: string,
-    options: { readonly passing?: boolean; readonly retryAfterMs?: number; readonly cause?: unknown } = {},
+    options: {
+      readonly isTransient?: boolean;
+      readonly retryAfterMs?: number;
+      readonly cause?: unknown;
+    } = {},
   ) {
     super(keepableText(message), { cause: options.cause });
     this.code = code;
-    this.passing = options.passing === true;
+    this.isTransient = options.isTransient === true;
     this.retryAfterMs = options.retryAfterMs ?? 0;
   }
 }
@@ -177,7 +181,7 @@ async function openFile(path: string, real: string): Promise<OpenItem> {
   const stats = await file?.stat({ bigint: true });
   if (file === null || stats?.isFile() !== true) {
     await file?.close();
-    throw new SourceFailure('unreadable_file', `${path} is gone`, { passing: true });
+    throw new SourceFailure('unreadable_file', `${path} is gone`, { isTransient: true });
   }
   const version = versionOf(stats);
   return {

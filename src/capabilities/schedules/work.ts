@@ -1,4 +1,4 @@
-import { type BesideKind, type Work, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
+import { type RunnerKind, type Work, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
 import { type ScheduleContext, scheduleSettings } from './context.ts';
 import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
@@ -10,11 +10,11 @@ const MAX_RUN_LOSSES = 5;
  * A schedule has at most one task of this kind. The task bypasses the job queue, because sources
  * may be slow.
  */
-export const runJob: BesideKind<ScheduleContext> = {
+export const runJob: RunnerKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',
   stops: 'at once',
-  beside: MAX_RUNS_AT_ONCE,
+  maxOutsideQueue: MAX_RUNS_AT_ONCE,
   isOfService: true,
   tolerance: { transient: MAX_RUN_FAILURES, timeout: MAX_RUN_FAILURES, defect: MAX_RUN_FAILURES },
   maxLosses: MAX_RUN_LOSSES,

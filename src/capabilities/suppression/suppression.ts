@@ -7,7 +7,7 @@
 import { inputError } from '../../base/errors.ts';
 import type { Capability } from '../../capability.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { beginUse, writersKnow } from '../../postgres/uses.ts';
+import { awaitEarlierWriters, beginUse } from '../../postgres/uses.ts';
 import { findSuppressed, guardUser, SUPPRESSED_CONSTRAINT, suppressIds } from './store.ts';
 
 const name = 'suppression';
@@ -45,7 +45,7 @@ export const suppression: Capability = {
       });
       // Waits for writers that do not know the suppression, so that the deletion also removes their
       // records. Later writers refuse the users.
-      await writersKnow(db, signal);
+      await awaitEarlierWriters(db, signal);
     },
   },
   routes: async () => ({ deletions: (await import('./http.ts')).suppressionRoutes }),

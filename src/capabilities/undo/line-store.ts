@@ -15,7 +15,7 @@ import type { UndoSource } from './store.ts';
  * have been changed since.
  */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
-  const { environment, first, loads, undos, others, all } = parameters(source);
+  const { environment, first, loads, undos, loadsOfUndos, all } = parameters(source);
   const changed = sql`
     select
       k.*,
@@ -23,25 +23,25 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
       count(*) over of_profile as changes,
       count(*) filter (where is_foreign) over of_profile as foreigns,
       bool_and(((is_theirs and not removed) or (is_undo and not is_foreign)) is true and is_others is not true) over of_profile as is_simple,
-      bool_or(is_theirs or is_made) over of_profile as is_concerned
+      bool_or(is_theirs or is_created) over of_profile as is_concerned
     from (
       select
         key, seq, position, removed, before, company_before, first_seen_before,
         ${isOneOf(sql`load_id`, loads)} as is_theirs,
         ${isOneOf(sql`load_id`, undos)} as is_undo,
         ${isOneOf(sql`load_before`, all)} is not true as is_foreign,
-        ${madeBy(entity, source, loads, sql`load_before`, sql`position_before`)} as is_made,
-        ${isOneOf(sql`load_id`, others)} or ${isOneOf(sql`load_before`, others)} as is_others
+        ${isCreatedBy(entity, source, loads, sql`load_before`, sql`position_before`)} as is_created,
+        ${isOneOf(sql`load_id`, loadsOfUndos)} or ${isOneOf(sql`load_before`, loadsOfUndos)} as is_others
       from changes
       where environment_id = ${environment} and entity = ${sql.lit(entity)} and position >= ${first}
     ) k
-    where is_theirs or is_undo or is_others or is_made
+    where is_theirs or is_undo or is_others or is_created
     window of_profile as (partition by key)`;
   // True if nobody else has changed the profile since the change `c`.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
-      when p.key is not null and ${isOneOf(sql`p.made`, all)} is not true then false
+      when p.key is not null and ${isOneOf(sql`p.written_by`, all)} is not true then false
       else c.changes = (
         select count(*)
         from changes l
@@ -58,7 +58,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   const finished = sql`
     case
       when not (c.is_simple and c.foreigns = c.is_foreign::integer and ${isTheirs}) then null
-      when c.is_made is not true then case when p.key is not null then ${restored} end
+      when c.is_created is not true then case when p.key is not null then ${restored} end
       when p.key is not null then ${removed}
       else ''
     end`;
@@ -88,7 +88,7 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
         end as line
       from ${profile(entity, environment)}
       where p.position >= ${first}
-        and ${madeBy(entity, source, loads, sql`p.made`, sql`p.position`)}
+        and ${isCreatedBy(entity, source, loads, sql`p.written_by`, sql`p.position`)}
         and not exists (${changesByLoads(entity, sql`p.key`, source)})`,
   );
 }
@@ -97,7 +97,7 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
  * SQL condition that one of `loads` created a profile. A company that was created only because
  * users refer to it has no load id, so its position is compared with those of the loads.
  */
-function madeBy(
+function isCreatedBy(
   entity: Entity,
   source: UndoSource,
   loads: RawBuilder<unknown>,
@@ -118,11 +118,11 @@ function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSo
     select 1
     from changes t
     where t.environment_id = ${environment} and t.entity = ${sql.lit(entity)} and ${isKey('t.key', key)} and t.position >= ${first}
-      and (${isOneOf(sql`t.load_id`, loads)} or ${madeBy(entity, source, loads, sql`t.load_before`, sql`t.position_before`)})`;
+      and (${isOneOf(sql`t.load_id`, loads)} or ${isCreatedBy(entity, source, loads, sql`t.load_before`, sql`t.position_before`)})`;
 }
 
 const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
-  select ${sql.ref(idColumn[entity])} as key, position, metadata, load_id as made,
+  select ${sql.ref(idColumn[entity])} as key, position, metadata, load_id as written_by,
     ${entity === 'users' ? sql`company_id` : sql`null::text`} as company
   from ${sql.table(entity)}
   where environment_id = ${environment}
@@ -135,7 +135,7 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);
-  const others =
+  const hasOtherUsers =
     entity === 'users'
       ? sql`false`
       : sql`exists (
@@ -151,7 +151,7 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
     left join lateral (
       (
         select '[' || json_build_object(
-          'by', l.load_id, 'made', l.load_before, 'position', l.position_before, 'removed', l.removed, 'company', l.company_before,
+          'by', l.load_id, 'writtenBy', l.load_before, 'position', l.position_before, 'removed', l.removed, 'company', l.company_before,
           'properties', l.before::text, 'firstSeen', l.first_seen_before
         )::text as line
         from changes l
@@ -161,10 +161,10 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
       union all
       (
         select '[' || json_build_object(
-          'entity', '${sql.raw(entity)}', 'id', k.key, 'others', ${others},
+          'entity', '${sql.raw(entity)}', 'id', k.key, 'hasOtherUsers', ${hasOtherUsers},
           'now', (
             select json_build_object(
-              'position', p.position, 'made', p.made, 'company', p.company, 'properties', p.metadata::text
+              'position', p.position, 'writtenBy', p.written_by, 'company', p.company, 'properties', p.metadata::text
             )
             from ${profile(entity, environment)}
             where p.key = k.key
@@ -190,10 +190,10 @@ const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuil
   sql`(${load} = any(${loads}))`;
 
 /** Returns the parameters as SQL text, because COPY does not accept parameters. */
-function parameters({ environmentId, loads, undos, others, known }: UndoSource) {
+function parameters({ environmentId, loads, undos, loadsOfUndos, allUndone }: UndoSource) {
   const list = (items: readonly (number | string)[]) => sql`${`{${items.join()}}`}::bigint[]`;
-  const positionsOf = (of: readonly number[]) => of.flatMap((load) => known.get(load) ?? []);
-  const first = positionsOf([...loads, ...others]).reduce(
+  const positionsOf = (of: readonly number[]) => of.flatMap((load) => allUndone.get(load) ?? []);
+  const first = positionsOf([...loads, ...loadsOfUndos]).reduce(
     (least, at) => Math.min(least, Number(at)),
     Number.MAX_SAFE_INTEGER,
   );
@@ -202,7 +202,7 @@ function parameters({ environmentId, loads, undos, others, known }: UndoSource) 
     first: sql`${String(first)}::bigint`,
     loads: list(loads),
     undos: list(undos),
-    others: list(others),
+    loadsOfUndos: list(loadsOfUndos),
     all: list([...loads, ...undos]),
     positions: list(positionsOf(loads)),
   };

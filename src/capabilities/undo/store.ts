@@ -45,16 +45,16 @@ export interface UndoSource {
   /** Loads to undo. Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
   /** All loads that this undo or an earlier one undoes, with the transactions of their chunks. */
-  readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors whose changes are ignored: the loads in `known`, and the earlier undos. */
-  readonly out: ReadonlySet<number>;
+  readonly allUndone: ReadonlyMap<number, readonly string[]>;
+  /** Authors whose changes are ignored: the loads in `allUndone`, and the earlier undos. */
+  readonly ignoredAuthors: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
   /**
    * Loads that `undos` have undone. Earlier states of a profile may contain values that these loads
    * wrote.
    */
-  readonly others: readonly number[];
+  readonly loadsOfUndos: readonly number[];
 }
 
 interface Undo {
@@ -90,22 +90,22 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   const undone = new Set(earlier.flatMap((each) => each.undoes));
   const loads = undoes.filter((load) => !undone.has(load));
   const all = [...new Set([...undone, ...undoes])];
-  const { rows: known } = await sql<{ loadId: number; lane: number; positions: readonly string[] }>`
+  const { rows: allUndone } = await sql<{ loadId: number; lane: number; positions: readonly string[] }>`
     select
       load_id as "loadId", case when attempts = 1 then lane_position else 0 end as lane,
       array(select p::text from load_chunks c cross join unnest(c.positions) p where c.load_id = loads.load_id) as positions
     from loads
     where load_id = any(${all})`.execute(db);
-  const began = Math.min(...known.flatMap(({ loadId: id, lane }) => (loads.includes(id) ? [lane] : [])));
+  const began = Math.min(...allUndone.flatMap(({ loadId: id, lane }) => (loads.includes(id) ? [lane] : [])));
   const later = earlier.filter(({ lane }) => lane > began);
   return {
     environmentId,
     isLogged,
     loads,
-    known: new Map(known.map((load) => [load.loadId, load.positions])),
-    out: new Set([...all, ...earlier.map((each) => each.loadId)]),
+    allUndone: new Map(allUndone.map((load) => [load.loadId, load.positions])),
+    ignoredAuthors: new Set([...all, ...earlier.map((each) => each.loadId)]),
     undos: later.map((each) => each.loadId),
-    others: later.flatMap((each) => each.undoes),
+    loadsOfUndos: later.flatMap((each) => each.undoes),
   };
 }
 

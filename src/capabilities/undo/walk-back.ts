@@ -16,7 +16,7 @@ interface State {
   readonly properties: string;
   readonly company: string | null;
   /** Load that last wrote the profile. */
-  readonly made: Author;
+  readonly writtenBy: Author;
   /** Transaction in which that load wrote the profile. */
   readonly position: number;
 }
@@ -29,12 +29,15 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/** The state after all changes. `others`: the company has users that the undo does not change. */
+/**
+ * The state after all changes. `hasOtherUsers`: the company has users that the undo does not
+ * change.
+ */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
   readonly now: State | null;
-  readonly others: boolean;
+  readonly hasOtherUsers: boolean;
 }
 
 export interface Reversal {
@@ -95,11 +98,11 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
   /** All loads that this or an earlier undo undoes. The log contains all of their writes. */
-  readonly known: ReadonlySet<number>;
-  /** The loads in `known`, and the earlier undos. Their changes are ignored. */
-  readonly out: ReadonlySet<number>;
-  /** The loads in `known`, by the transactions of their chunks. */
-  readonly madeAt: ReadonlyMap<string, number>;
+  readonly allUndone: ReadonlySet<number>;
+  /** The loads in `allUndone`, and the earlier undos. Their changes are ignored. */
+  readonly ignoredAuthors: ReadonlySet<number>;
+  /** The loads in `allUndone`, by the transactions of their chunks. */
+  readonly loadOfPosition: ReadonlyMap<string, number>;
 }
 
 /** Takes the changes of a profile in order, then its current state, and returns its reversal. */
@@ -125,11 +128,11 @@ export class ProfileWalk {
     this.#firstSeen = firstSeen;
   }
 
-  end({ now, others }: Pick<LoggedEnd, 'now' | 'others'>): Reversal {
+  end({ now, hasOtherUsers }: Pick<LoggedEnd, 'now' | 'hasOtherUsers'>): Reversal {
     if (now !== null) this.#arrive(now);
     else if (this.#existence.now !== null) this.#leave(null);
     const isThere = this.#existence.now !== null;
-    const exists = resultOf(this.#existence) !== null || (others && isThere);
+    const exists = resultOf(this.#existence) !== null || (hasOtherUsers && isThere);
     const properties = new Map<string, string>();
     const kept: string[] = [];
     let isSame = true;
@@ -159,20 +162,20 @@ export class ProfileWalk {
     this.#isBegun = true;
   }
 
-  #arrive({ properties, made, position, ...state }: State): void {
-    const { known, madeAt } = this.#undone;
-    const maker = made ?? madeAt.get(String(position)) ?? null;
+  #arrive({ properties, writtenBy, position, ...state }: State): void {
+    const { allUndone, loadOfPosition } = this.#undone;
+    const writer = writtenBy ?? loadOfPosition.get(String(position)) ?? null;
     const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
     // If no logged load created the profile, its first state is older than the log.
-    const isOlder = !(this.#isBegun || (maker !== null && known.has(maker)));
+    const isOlder = !(this.#isBegun || (writer !== null && allUndone.has(writer)));
     this.#isBegun = true;
     if (isOlder) {
       for (const [name, now] of values) this.#values.set(name, { ...unset(), now, wanted: now });
       this.#existence = { ...unset(), now: '', wanted: '' };
       return;
     }
-    const by = this.#existence.now === null ? maker : this.#by;
+    const by = this.#existence.now === null ? writer : this.#by;
     this.#set(this.#existence, '', by);
     for (const name of values.keys()) {
       if (!this.#values.has(name)) this.#values.set(name, unset());
@@ -203,6 +206,6 @@ export class ProfileWalk {
   }
 
   #counts(by: Author): boolean {
-    return by === null || !this.#undone.out.has(by);
+    return by === null || !this.#undone.ignoredAuthors.has(by);
   }
 }

@@ -68,10 +68,17 @@ class PatchFile {
   #gathered = 0;
   #bytes = 0;
 
-  constructor(writer: FileWriter, { loads, known, out }: UndoSource) {
+  constructor(writer: FileWriter, { loads, allUndone, ignoredAuthors }: UndoSource) {
     this.#writer = writer;
-    const madeAt = new Map([...known].flatMap(([load, positions]) => positions.map((at) => [at, load])));
-    this.#undone = { loads: new Set(loads), known: new Set(known.keys()), out, madeAt };
+    const loadOfPosition = new Map(
+      [...allUndone].flatMap(([load, positions]) => positions.map((at) => [at, load])),
+    );
+    this.#undone = {
+      loads: new Set(loads),
+      allUndone: new Set(allUndone.keys()),
+      ignoredAuthors,
+      loadOfPosition,
+    };
     this.#walk = new ProfileWalk(this.#undone);
   }
 
@@ -102,8 +109,8 @@ class PatchFile {
       return [];
     }
     const { entity, id, now } = logged;
-    const others = logged.others || (entity === 'companies' && this.#companies.has(id));
-    const reversal = this.#walk.end({ now, others });
+    const hasOtherUsers = logged.hasOtherUsers || (entity === 'companies' && this.#companies.has(id));
+    const reversal = this.#walk.end({ now, hasOtherUsers });
     this.#walk = new ProfileWalk(this.#undone);
     if (entity === 'users' && reversal.does !== 'remove' && reversal.company !== null) {
       this.#companies.add(reversal.company);

@@ -34,28 +34,28 @@ declare module 'fastify' {
  * request is refused (429, or 503 for the process). Register this plugin before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
-  const holds = new Holds(stallMs);
+  const unread = new UnreadAnswers(stallMs);
   const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
     // If the client has already disconnected, its response would never be released.
     if (request.raw.socket.destroyed) return null;
-    const answer = holds.hold(request, bytes);
+    const answer = unread.hold(request, bytes);
     unreadAnswers.set(request, answer);
-    reply.raw.once('close', () => holds.release(answer));
+    reply.raw.once('close', () => unread.release(answer));
     return answer;
   };
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
     // The key look-up costs a query, so the connection's limit is checked first.
-    const refusal = holds.refusalOfConnection(request, answerBytes);
+    const refusal = unread.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {
     const answer = unreadAnswers.get(request);
-    done((answer !== undefined && holds.share(answer, request)) || undefined);
+    done((answer !== undefined && unread.charge(answer, request)) || undefined);
   });
   app.addHook('onSend', (request, reply, payload, done) => {
     if (request.method === 'HEAD' || (typeof payload !== 'string' && !Buffer.isBuffer(payload))) {
@@ -63,16 +63,16 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
     }
     const bytes = Buffer.byteLength(payload);
     const reserved = unreadAnswers.get(request);
-    holds.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
+    unread.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
     // Only responses whose size was not known in advance are refused here. The response to a
     // completed POST is always sent.
-    const refusal = reserved === undefined ? null : holds.refusal(request, bytes);
+    const refusal = reserved === undefined ? null : unread.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
-    if (reserved !== undefined) holds.resize(reserved, bytes);
+    if (reserved !== undefined) unread.resize(reserved, bytes);
     else {
       const answer = hold(request, reply, bytes);
-      if (answer !== null) holds.shareAtAnyRate(answer);
+      if (answer !== null) unread.chargeWithoutLimit(answer);
     }
     reply.header('content-length', bytes);
     done(null, Readable.from(inPieces(Buffer.from(payload)), { objectMode: false }));
@@ -91,11 +91,11 @@ function* inPieces(answer: Buffer): Generator<Buffer> {
   }
 }
 
-interface Owner {
+interface ByteTotal {
   bytes: number;
 }
 
-interface Connection extends Owner {
+interface Connection extends ByteTotal {
   readonly answers: Set<UnreadAnswer>;
   watch: Poller | undefined;
 }
@@ -108,15 +108,15 @@ interface UnreadAnswer {
    * Totals that include this response: that of the connection and, after the key look-up, those of
    * the environment and the process.
    */
-  readonly owners: Set<Owner>;
+  readonly totals: Set<ByteTotal>;
 }
 
-class Holds {
+class UnreadAnswers {
   readonly #stallMs: number;
-  readonly #all: Owner = { bytes: 0 };
-  readonly #withoutKey: Owner = { bytes: 0 };
+  readonly #all: ByteTotal = { bytes: 0 };
+  readonly #withoutKey: ByteTotal = { bytes: 0 };
   /** Totals by environment or, for requests without a key, by route. */
-  readonly #environments = new Map<number | string, Owner>();
+  readonly #environments = new Map<number | string, ByteTotal>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
   constructor(stallMs: number) {
@@ -138,38 +138,38 @@ class Holds {
    * Counts the response for the environment and the process. If it exceeds a limit, it is refused
    * and no longer counted.
    */
-  share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
+  charge(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
     this.#environments.set(name, environment);
-    const shared: [Owner, number][] = [
+    const charged: [ByteTotal, number][] = [
       [environment, maxHeldBytesPerEnvironment],
       [this.#all, MAX_HELD_BYTES],
     ];
-    if (caller === null) shared.push([this.#withoutKey, maxHeldBytesWithoutKey]);
-    const beyond = shared.find(([owner, most]) => isBeyond(owner, answer.bytes, most));
+    if (caller === null) charged.push([this.#withoutKey, maxHeldBytesWithoutKey]);
+    const beyond = charged.find(([total, maxBytes]) => isBeyond(total, answer.bytes, maxBytes));
     if (beyond !== undefined) {
       this.release(answer);
       return beyond[0] === environment ? tooMuch('this environment') : full();
     }
-    for (const [owner] of shared) this.#count(answer, owner);
+    for (const [total] of charged) this.#count(answer, total);
     return null;
   }
 
-  shareAtAnyRate(answer: UnreadAnswer): void {
+  chargeWithoutLimit(answer: UnreadAnswer): void {
     this.#count(answer, this.#all);
   }
 
-  #count(answer: UnreadAnswer, owner: Owner): void {
+  #count(answer: UnreadAnswer, total: ByteTotal): void {
     // If the client has disconnected, its response has already been released.
     if (!answer.connection.answers.has(answer)) return;
-    answer.owners.add(owner);
-    owner.bytes += answer.bytes;
+    answer.totals.add(total);
+    total.bytes += answer.bytes;
   }
 
   hold(request: FastifyRequest, bytes: number): UnreadAnswer {
     const connection = this.#connection(request.raw.socket);
-    const answer: UnreadAnswer = { bytes: 0, connection, owners: new Set([connection]) };
+    const answer: UnreadAnswer = { bytes: 0, connection, totals: new Set([connection]) };
     connection.answers.add(answer);
     connection.watch ??= endUnread(request.raw.socket, this.#stallMs);
     this.resize(answer, bytes);
@@ -178,7 +178,7 @@ class Holds {
 
   resize(answer: UnreadAnswer | undefined, bytes: number): void {
     if (answer === undefined || !answer.connection.answers.has(answer)) return;
-    for (const owner of answer.owners) owner.bytes += bytes - answer.bytes;
+    for (const total of answer.totals) total.bytes += bytes - answer.bytes;
     answer.bytes = bytes;
   }
 
@@ -205,8 +205,8 @@ class Holds {
 }
 
 /** Returns true if the bytes exceed the limit. A single response is always allowed. */
-function isBeyond(owner: Owner, bytes: number, most: number): boolean {
-  return owner.bytes > 0 && owner.bytes + bytes > most;
+function isBeyond(total: ByteTotal, bytes: number, maxBytes: number): boolean {
+  return total.bytes > 0 && total.bytes + bytes > maxBytes;
 }
 
 function full(): InputError {

@@ -209,7 +209,7 @@ export class EventBuffer {
     else this.#enterContentId(row.idEnd, end, record);
     this.#heads[number] = this.#keys.head;
     if (ms === null) this.bytes.write(this.#origin.acceptedAt, timeStart, 'latin1');
-    this.#noteMonth(ms ?? Date.parse(this.#origin.acceptedAt));
+    this.#addMonth(ms ?? Date.parse(this.#origin.acceptedAt));
     this.#names.add(this.bytes, row.nameStart, row.nameEnd);
     this.#timeStarts[number] = timeStart;
     this.#ends[number] = end + 1;
@@ -387,7 +387,7 @@ export class EventBuffer {
     return this.bytes.toString('latin1', start, end);
   }
 
-  #noteMonth(ms: number): void {
+  #addMonth(ms: number): void {
     if (ms >= this.#monthStart && ms < this.#monthEnd) return;
     const date = new Date(ms);
     const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];

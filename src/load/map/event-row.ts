@@ -50,7 +50,7 @@ export class EventRow {
     const { events, stage, types } = this.#rows;
     events.endRow(this.#places, this.#text.at, record);
     for (const name in cells.page ?? {}) types.events.note(name, 'string');
-    types.events.noteRecord(cells, this.#shape);
+    types.events.addRecord(cells, this.#shape);
     stage?.count(cells);
   }
 

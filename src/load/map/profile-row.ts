@@ -57,14 +57,14 @@ export class ProfileRow {
     const { at, flags } = this.#text;
     const all = flags | cells.flags | (this.#leavesCompany ? REMOVES : 0);
     this.#buffer.endRow(this.#keyEnd, this.#propertyEnd, at, record, all);
-    this.#types.noteRecord(cells, this.#shape);
+    this.#types.addRecord(cells, this.#shape);
     this.#rows.stage?.count(cells);
   }
 
   /** Stores the types of a record's properties, without writing a row for the record. */
   sample(cells: RecordCells): void {
     this.#judge(cells);
-    this.#types.noteRecord(cells, this.#shape);
+    this.#types.addRecord(cells, this.#shape);
   }
 
   #judge(cells: RecordCells): Reason | null {

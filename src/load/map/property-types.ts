@@ -45,9 +45,9 @@ export class PropertyTypes {
    * `shape`. For CSV, cells of columns are examined only in the sampled records. The members of
    * `metadata` are examined in all records.
    */
-  noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
-    if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
-    this.#noteList(metadata, shape);
+  addRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
+    if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#addList(own, shape);
+    this.#addList(metadata, shape);
   }
 
   /**
@@ -59,16 +59,16 @@ export class PropertyTypes {
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
   }
 
-  #noteList(list: CellList, shape: Uint8Array): void {
+  #addList(list: CellList, shape: Uint8Array): void {
     for (let cell = 0; cell < list.count; cell++) {
       const name = list.names[cell];
       if (name === undefined || shape[name.role] === 0) continue;
-      if (!list.isCsv || !list.isNothing(cell)) this.#noteCell(name.text, list, cell);
+      if (!list.isCsv || !list.isNothing(cell)) this.#addCell(name.text, list, cell);
     }
   }
 
   /** Must be fast, because it is called for every property of every record. */
-  #noteCell(name: string, list: CellList, cell: number): void {
+  #addCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
     // String is the widest type, so later values cannot change it.
     if (member.type === 'string') return;

@@ -14,7 +14,7 @@ const BACKSLASH = 92;
  * Claims that stored profiles have certain digests. The n-th digest belongs to the n-th key. Both
  * arrays are in PostgreSQL's binary format.
  */
-export interface Claims {
+export interface DigestClaims {
   /** A text[]. */
   readonly keys: Buffer;
   /** A uuid[]. */
@@ -67,7 +67,7 @@ export class UnchangedRecords {
     this.#offers[entity].add(this.#bytes, record, start, end);
   }
 
-  claims(entity: Entity): Claims | null {
+  claims(entity: Entity): DigestClaims | null {
     return this.#offers[entity].claims(this.#bytes, this.#digests);
   }
 
@@ -137,7 +137,7 @@ class Offers {
    * Returns the claims approximately in the order of their keys. PostgreSQL can then look them up
    * faster, because neighbouring keys are in the same pages.
    */
-  claims(bytes: Buffer, digests: RecordDigests): Claims | null {
+  claims(bytes: Buffer, digests: RecordDigests): DigestClaims | null {
     const keys = this.#keys;
     const order = this.#order.of(bytes, keys);
     const claimedKeys = new Int32Array(keys.rows);

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Database } from '../../postgres/database.ts';
 
-interface NamedBy {
+interface ReferencedBy {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
@@ -15,7 +15,12 @@ interface NamedBy {
  * finds records of these profiles in other chunks. The scalar subquery guarantees an index lookup
  * per row.
  */
-export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
+export async function createReferenced(
+  db: Database,
+  entity: Entity,
+  by: ReferencedBy,
+  ids: Buffer,
+): Promise<void> {
   const id = sql.ref(idColumn[entity]);
   const create = sql`
     insert into ${sql.table(entity)} (environment_id, ${id})

@@ -15,7 +15,7 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
  * found an existing event, there are none. A dry run is an exception, because its chunks do not
  * find each other's events. Must be called in the transaction that renews the claim.
  */
-export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
+export async function recordEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with met as (

@@ -27,7 +27,7 @@ export interface Batch {
    * True if records whose digests are unchanged have been left out. Nearly all remaining rows then
    * change something.
    */
-  readonly isSifted: boolean;
+  readonly isFiltered: boolean;
 }
 
 export interface Merged {
@@ -46,9 +46,9 @@ const fewKeys = 500;
  */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
-  const { entity, scope, keys, isSifted } = batch;
+  const { entity, scope, keys, isFiltered } = batch;
   await copyBatch(transaction, batch);
-  const mayDropFirst = !isSifted && keys > fewKeys;
+  const mayDropFirst = !isFiltered && keys > fewKeys;
   const dropsFirst = mayDropFirst && (await knowsSome(db, entity, scope.environmentId));
   const before = dropsFirst ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   const written = await upsert(db, entity, scope);
@@ -223,7 +223,7 @@ export async function findRefuted(
  * Stores the keys of records that were skipped as unchanged. `keyHashes` is a bigint[] in binary
  * format.
  */
-export async function noteUnchanged(
+export async function recordUnchanged(
   db: Database,
   entity: Entity,
   { loadId, chunkNo }: Pick<MergeScope, 'loadId' | 'chunkNo'>,

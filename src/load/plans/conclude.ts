@@ -9,7 +9,7 @@ import { requireLoad } from '../read-store.ts';
 import { endsFor } from '../seam.ts';
 import { summarisePlan } from './store.ts';
 
-const notOurs = 'another worker finishes the load, or it has ended';
+const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Corrects the counts of a plan, adds the rows of capabilities, and writes the summary. Does
@@ -28,6 +28,6 @@ export async function concludePlan(
     const planned: RawBuilder<unknown>[] = [];
     for (const seam of endsFor(context.loads, chunks.source)) planned.push(await seam.planned(db, subjectId));
     await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
   });
 }

@@ -125,7 +125,7 @@ export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where after is null),
   (${changesByName(rows, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})`;
 
-export async function noteNewCompanies(db: Database, scope: MergeScope): Promise<void> {
+export async function recordNewCompanies(db: Database, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
     select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(unknown.company)

@@ -10,11 +10,11 @@ import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
 import { encodingOfLabel, findEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import { peek } from './intake.ts';
 import {
-  type Asides,
   type Conversion,
   type ConvertWhole,
   inflateGuard,
   type Sent,
+  type TemporaryCopies,
   textOf,
   type Unpacked,
   type UnpackHints,
@@ -79,7 +79,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
 }
 
 interface RewriteContext {
-  readonly asides: Asides;
+  readonly temporaryCopies: TemporaryCopies;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
   /** Number of bytes that were sent. It limits how much the file may grow when it is unpacked. */
@@ -187,7 +187,7 @@ async function* guarded(
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,
-  { asides, convert, notes }: RewriteContext,
+  { temporaryCopies, convert, notes }: RewriteContext,
 ): AsyncGenerator<Buffer> {
-  yield* textOf(convert(format, await asides.keep(source)), notes);
+  yield* textOf(convert(format, await temporaryCopies.keep(source)), notes);
 }

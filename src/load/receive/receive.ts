@@ -18,10 +18,10 @@ import { RecordIndex } from './record-index.ts';
 import { noRecord, rewriteCsv } from './rewrite.ts';
 import {
   type Archived,
-  Asides,
   type ConvertWhole,
   convertFile,
   type ReceivingStore,
+  TemporaryCopies,
   type UnpackHints,
   unpack,
 } from './unpack.ts';
@@ -59,7 +59,7 @@ export async function receive(
   const ended = AbortSignal.any([signal, stop.signal]);
   const intake = new Intake(source, limits, ended, clock);
   const { maxInflatedBytes } = limits;
-  const asides = new Asides(store);
+  const temporaryCopies = new TemporaryCopies(store);
   const convert: ConvertWhole = (format, { bytes, read }, sheet) => {
     const sentBytes = (hints.sent ?? intake).receivedBytes;
     const conversion = { format, bytes, sheet, sentBytes, maxInflatedBytes };
@@ -67,7 +67,7 @@ export async function receive(
   };
   const writer = await store.create();
   try {
-    const unpacked = await unpack(intake, hints, maxInflatedBytes, asides, convert);
+    const unpacked = await unpack(intake, hints, maxInflatedBytes, temporaryCopies, convert);
     const decoded = await decode(unpacked);
     requireFitting(hints.source ?? {}, decoded.format);
     const index = createIndex(
@@ -77,7 +77,14 @@ export async function receive(
     );
     const sniff = (sample: CsvBeginning) => store.sniff?.(sample, ended) ?? sniffCsv(sample);
     const notes: string[] = [];
-    const text = storedText(decoded, { asides, convert, hints, sent: intake, maxInflatedBytes, notes });
+    const text = storedText(decoded, {
+      temporaryCopies,
+      convert,
+      hints,
+      sent: intake,
+      maxInflatedBytes,
+      notes,
+    });
     const { storedBytes, isWhole } = await copyAndIndex(
       text,
       writer,
@@ -114,7 +121,7 @@ export async function receive(
     stop.abort();
     // If these files cannot be removed now, the sweep removes them later. The result does not need
     // them.
-    await asides.removeAll().catch(() => undefined);
+    await temporaryCopies.removeAll().catch(() => undefined);
   }
 }
 

@@ -60,7 +60,7 @@ export async function unpack(
   intake: Intake,
   hints: UnpackHints,
   maxInflatedBytes: number,
-  asides: Asides,
+  temporaryCopies: TemporaryCopies,
   convert: ConvertWhole,
 ): Promise<Unpacked> {
   const guard = () => inflateGuard(hints.sent ?? intake, maxInflatedBytes);
@@ -72,7 +72,7 @@ export async function unpack(
   // With `envelope`, the body must be JSON. It is not unpacked, even if its bytes look like a ZIP
   // archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
-  const file = await asides.keep(plain.all);
+  const file = await temporaryCopies.keep(plain.all);
   const archive = await ZipArchive.open(file);
   const notes: string[] = [];
   const kind = documentKind(archive);
@@ -90,7 +90,7 @@ export async function unpack(
       hints: inner,
       archived: { member: shownName(member.name), sheet: null, sheets: null, notes },
     };
-  const nested = await asides.keep(unpacked.all);
+  const nested = await temporaryCopies.keep(unpacked.all);
   const nestedKind = documentKind(await ZipArchive.open(nested));
   if (nestedKind === null) throw unsupported(`a ZIP archive (${shownName(member.name)}) in a ZIP archive`);
   const document = { kind: nestedKind, hints: inner, notes, member: shownName(member.name) };
@@ -285,7 +285,7 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
  * as a received file without a load, and is touched regularly. If the process is killed, the sweep
  * removes them.
  */
-export class Asides {
+export class TemporaryCopies {
   readonly #store: ReceivingStore;
   readonly #touchMs: number;
   readonly #kept: { readonly ref: FileRef; readonly touching: KeepAlive | undefined }[] = [];

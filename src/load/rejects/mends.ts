@@ -88,7 +88,7 @@ function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
 /**
  * Stores which rejects the records of a load have corrected. Repeating the call changes nothing.
  */
-export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
+export async function recordMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;
   for (const { byteStart, byteEnd, firstRow, oversized } of await listChunkRanges(db, subjectId)) {

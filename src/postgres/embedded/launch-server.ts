@@ -50,14 +50,14 @@ interface LaunchContext extends ClusterContext {
  */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   let portsTried = 0;
-  const isPassing = (error: unknown): boolean => {
+  const isTransient = (error: unknown): boolean => {
     if (!(error instanceof EndedEarly)) return false;
     const isPortTaken = error.output.includes('Address already in use');
     const mayChoose = isPortTaken && context.port === undefined && ++portsTried < maxPorts;
     return mayChoose || error.output.includes('shared memory block');
   };
   try {
-    return await retry({ forMs: leftoverDeadlineMs, pauseMs: leftoverPollMs, isPassing }, async () =>
+    return await retry({ forMs: leftoverDeadlineMs, pauseMs: leftoverPollMs, isTransient }, async () =>
       tryLaunch(context, context.port ?? (await findFreePort())),
     );
   } catch (error) {
@@ -123,12 +123,12 @@ const cannotConnectNow = '57P03';
 function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
   let isStarting = false;
-  const isPassing = (error: unknown): boolean => {
+  const isTransient = (error: unknown): boolean => {
     isStarting ||= hasCode(error, cannotConnectNow);
     return !isFinal(error) && Date.now() - startedAt <= (isStarting ? recoveryDeadlineMs : answerDeadlineMs);
   };
   const ask = async () => (server.hasExited() ? undefined : askVersion(url));
-  return retry({ pauseMs: pollMs, isPassing }, ask).catch((error: unknown) => {
+  return retry({ pauseMs: pollMs, isTransient }, ask).catch((error: unknown) => {
     throw refusal(error);
   });
 }

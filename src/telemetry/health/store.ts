@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { WORKER_ALIVE_SECONDS } from '../../base/limits.ts';
-import { outcomes } from '../../domain/load.ts';
+import { recordOutcomes } from '../../domain/load.ts';
 import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
@@ -74,9 +74,9 @@ export function readBacklog(watch: pg.Pool): Promise<Backlog> {
   return readFigure(watch, backlogStatement);
 }
 
-const outcomeColumns = outcomes.map((outcome) => `rows_${outcome}`);
+const outcomeColumns = recordOutcomes.map((outcome) => `rows_${outcome}`);
 
-export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {
+export interface LoadRows extends Readonly<Record<(typeof recordOutcomes)[number], number>> {
   readonly entity: string;
   /**
    * Number of completed loads whose counts are wrong: the outcomes do not add up to the number of
@@ -92,7 +92,7 @@ export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], num
 const rowsStatement = `
   select
     entity,
-    ${outcomes.map((outcome) => `coalesce(sum(rows_${outcome}) filter (where not dry_run), 0)::bigint as ${outcome}`)},
+    ${recordOutcomes.map((outcome) => `coalesce(sum(rows_${outcome}) filter (where not dry_run), 0)::bigint as ${outcome}`)},
     count(*) filter (
       where status = 'completed' and (rows_read <> total_rows or rows_read <> ${outcomeColumns.join(' + ')})
     ) as differences

@@ -311,12 +311,12 @@ test('retention removes entries that are older than AUDIT_DAYS, and no others', 
   for (const age of ['40 days', '31 days', '29 days', '1 day']) await add(age);
   const config = { ...t.config, auditDays: 30 };
   const { files, log } = t.system;
-  expect(await audit.tend?.({ db, files, log, config: { ...config, auditDays: 0 } })).toEqual({
+  expect(await audit.maintain?.({ db, files, log, config: { ...config, auditDays: 0 } })).toEqual({
     audit_entries: 0,
   });
   // Entries of earlier tests are recent but have lower ids. Retention must look beyond them to find
   // the two expired entries.
-  expect(await audit.tend?.({ db, files, log, config })).toEqual({ audit_entries: 2 });
+  expect(await audit.maintain?.({ db, files, log, config })).toEqual({ audit_entries: 2 });
   expect(await removeExpired(db, 30)).toBe(0);
   const { rows } = await sql<{
     thing: string;

@@ -52,6 +52,6 @@ test('files that were concluded over a year ago are forgotten, however many', as
     from generate_series(1, 510) as n`,
     [t.environment.environmentId],
   );
-  expect((await prune(t.system)).tended).toMatchObject({ inbox_files: 510 });
+  expect((await prune(t.system)).capabilityCounts).toMatchObject({ inbox_files: 510 });
   expect((await look()).recent).toHaveLength(2);
 });

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
-import { type Inspection, inspectFile, lookBy } from '../../../src/capabilities/inspection/inspect-file.ts';
+import {
+  type Inspection,
+  inspectFile,
+  inspectorWith,
+} from '../../../src/capabilities/inspection/inspect-file.ts';
 import { renderReject } from '../../../src/load/render-load.ts';
 import {
   newEnvironment,
@@ -54,7 +58,7 @@ test('an inspection shows the rows and rejects of the load that follows', async 
       options,
       limits,
       signal,
-      lookBy(null),
+      inspectorWith(null),
     );
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, text, { format });

@@ -7,7 +7,7 @@ import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
-  lookBy,
+  inspectorWith,
 } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
 import { personalRule } from '../../../src/domain/looks.ts';
@@ -208,7 +208,7 @@ test('only whole records at the start of a large file are read, without leftover
   const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
   const { signal } = new AbortController();
   const store = createFileSystemStore(folder);
-  const inspection = await inspectFile(store, source(), {}, options, limits, signal, lookBy(null));
+  const inspection = await inspectFile(store, source(), {}, options, limits, signal, inspectorWith(null));
   expect(inspection).toMatchObject({ whole_file: false, rejects: { count: 0 } });
   expect(inspection.records).toBeGreaterThan(INSPECTED_BYTES / 1_100);
   expect(inspection.records).toBeLessThanOrEqual(INSPECTED_RECORDS);

@@ -357,12 +357,12 @@ describe('a deletion in the lake', () => {
       const started = (await readMonth(db, month)) ?? missing();
       const batch = { deletionId: 0, environmentId, ids: [id] };
       expect(await db.transaction().execute((transaction) => erase(transaction, batch, 10))).toBe(4);
-      expect(await settleMonth(db, month, started, { cursor: started.cursor ?? '', isWhole: true })).toBe(
+      expect(await settleMonth(db, month, started, { cursor: started.cursor ?? '', isReplaced: true })).toBe(
         false,
       );
       const current = (await readMonth(db, month)) ?? missing();
       expect(current.removals, 'the deletion erases its files itself').toBe(started.removals);
-      expect(await settleMonth(db, month, current, { cursor: started.cursor ?? '', isWhole: true })).toBe(
+      expect(await settleMonth(db, month, current, { cursor: started.cursor ?? '', isReplaced: true })).toBe(
         true,
       );
     },

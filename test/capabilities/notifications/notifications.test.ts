@@ -577,7 +577,7 @@ test('old notifications are removed once they were sent', async () => {
   await deliver();
   expect(receiver.received).toHaveLength(2);
   await replayDeliveries(t.system, t.environment.environmentId, { publicId: latestDelivery?.publicId ?? '' });
-  expect((await prune(t.system)).tended).toMatchObject({ notifications: 1 });
+  expect((await prune(t.system)).capabilityCounts).toMatchObject({ notifications: 1 });
   expect(await only()).toMatchObject({ publicId: latestDelivery?.publicId });
 });
 

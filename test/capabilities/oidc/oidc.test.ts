@@ -319,7 +319,7 @@ test('pruning removes the claims and tokens of ended and expired sessions, and o
   }
   await visitors.get('ada')?.api('POST', '/v1/console/oidc/sign_out');
   await t.system.pool.query(`update console_sessions set expires_at = now() where subject = 'carl'`);
-  await oidc.tend?.(t.system);
+  await oidc.maintain?.(t.system);
   const { rows } = await t.system.pool.query(
     'select subject from oidc_sessions join console_sessions using (session_id) where subject = any($1)',
     [people],

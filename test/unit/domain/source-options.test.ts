@@ -143,7 +143,7 @@ test.each([
     'map one in the file with `map: { "Their Header": user_id }`',
   ],
 ])('the sentence %j names options in the style of HTTP, the command line and YAML', (sentence, ...texts) => {
-  const inFile = { ...yamlKeys, means: 'in the file with' };
+  const inFile = { ...yamlKeys, preposition: 'in the file with' };
   expect([write(sentence), write(sentence, table.flags), write(sentence, inFile)]).toEqual(texts);
 });
 

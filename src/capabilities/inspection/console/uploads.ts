@@ -72,9 +72,9 @@ function deliver(key: string, file: File, signal: AbortSignal): Promise<string> 
     change(key, { state: 'sending', sent: 0, error: null });
     return send(file, signal, (sent) => change(key, { sent }));
   };
-  const isPassing = (error: unknown) => error instanceof ApiError && error.isPassing;
+  const isTransient = (error: unknown) => error instanceof ApiError && error.isTransient;
   const onRetry = (error: unknown) => change(key, { state: 'waiting', error: problemOf(error) });
-  return retry({ pauseMs, isPassing, signal, onRetry }, work, clockOf({ hidden: true }));
+  return retry({ pauseMs, isTransient, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
 /** Sends the file with XMLHttpRequest, because fetch does not report progress. */

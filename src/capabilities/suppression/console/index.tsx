@@ -8,7 +8,7 @@ import { Problems, Section } from '../../../console/client/ui/page.tsx';
 import type { SuppressionCount } from '../api.ts';
 
 export const part: Part = {
-  UserPanel: KeptOut,
+  UserPanel: SuppressedPanel,
   deletionOption: {
     field: 'suppress',
     label: 'Keep this person out: refuse their later records',
@@ -17,7 +17,7 @@ export const part: Part = {
 };
 
 /** Shows that the user is suppressed, with a button that lifts the suppression. */
-function KeptOut({ id }: { readonly id: string }): VNode | null {
+function SuppressedPanel({ id }: { readonly id: string }): VNode | null {
   const suppression = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
   if (suppression.error !== null) return <Problems error={suppression.error} onRetry={suppression.reload} />;
   if (suppression.data === undefined || suppression.data.count === 0) return null;

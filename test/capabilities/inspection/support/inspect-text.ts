@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import {
   type Inspection,
   inspectFile,
-  lookBy,
+  inspectorWith,
 } from '../../../../src/capabilities/inspection/inspect-file.ts';
 import { products } from '../../../../src/capabilities/products/products.ts';
 import type { LoadEntity } from '../../../../src/domain/entity.ts';
@@ -32,7 +32,15 @@ export async function inspectText(
     const options = { entity, map, preset };
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
-    return await inspectFile(store, source(), { map, ...hints }, options, limits, signal, lookBy(rewriter));
+    return await inspectFile(
+      store,
+      source(),
+      { map, ...hints },
+      options,
+      limits,
+      signal,
+      inspectorWith(rewriter),
+    );
   } finally {
     await rm(folder, { recursive: true });
   }
