@@ -65,8 +65,8 @@ export async function databaseUrl(until: 'test' | 'file' = 'test'): Promise<stri
 }
 
 /**
- * Starts `sluice …`, and stops it after the test or the file. The process gets PATH, the defaults of
- * the tests, and the variables in `env`.
+ * Starts `sluice …`, and stops it after the test or the file. The process gets PATH, the defaults
+ * of the tests, and the variables in `env`.
  */
 export function startCli(
   args: readonly string[],
