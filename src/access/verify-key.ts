@@ -236,8 +236,8 @@ export class LookupTurns implements Turns {
 }
 
 /**
- * Sets a deadline for a look-up in the database. A frozen database keeps its connections open, so
- * that without the deadline the look-up would never end.
+ * Sets a deadline for a look-up in the database. A frozen database keeps its connections open.
+ * Without the deadline, the look-up would never end.
  */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {

@@ -131,8 +131,8 @@ async function setErasing(db: Database): Promise<void> {
 }
 
 /**
- * Returns the CTE `noted`. It counts the rows of `from` per id and adds the counts to `counter` of
- * the ids in the deletion. `id` is the column of `from` that contains the id.
+ * Returns the CTE `noted`. For each id in the deletion, it adds the number of rows with that id in
+ * `from` to the column `counter`. `id` is the column of `from` that contains the id.
  */
 function recordCounts(
   deletionId: number,

@@ -244,8 +244,8 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not support the checksums that the SDK sends in trailers by default. All of
-    // them support Content-MD5, so requests have that header instead.
+    // Many servers do not support the checksums that the SDK sends in trailers by default. All
+    // servers support Content-MD5, so requests have that header instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // With custom agents, the SDK does not wait for the server's response to `Expect:

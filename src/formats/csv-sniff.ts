@@ -327,9 +327,9 @@ class Sniffer {
   }
 
   /**
-   * Chooses a header for a file without an id column. The error message lists the columns of this
-   * header. It is the first record if at least half of the records fit it. Otherwise, it is the
-   * first record that may contain names in the best dialect.
+   * Chooses a header for a file without an id column. The error about the missing column lists the
+   * columns of this header. The header is the first record if at least half of the records fit that
+   * record. Otherwise, it is the first record that may contain names in the best dialect.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

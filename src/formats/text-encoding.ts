@@ -170,7 +170,10 @@ export interface FoundEncoding {
   readonly notes: readonly string[];
 }
 
-/** Maximum share of broken characters in UTF-8: one per 10 valid characters beyond ASCII. */
+/**
+ * Text counts as UTF-8 if it has at most one broken character per 10 valid characters that are not
+ * ASCII.
+ */
 const BROKEN_SHARE = 10;
 
 /**

@@ -33,7 +33,7 @@ export interface CommitWindowOptions<T> {
   /** Maximum time until the caller gets a result, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Called when the number of waiting records has changed, with the difference. */
+  /** Called with the difference whenever the number of waiting records changes. */
   readonly onWaiting?: (difference: number) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Removes expired events. Start with `pruneEvents`. `src/postgres/retirements.ts` contains the
- * steps by which a month is removed. The process may be killed after any step.
+ * Removes expired events. Start reading at `pruneEvents`. `src/postgres/retirements.ts` contains
+ * the steps by which a month is removed. The process may be killed after any step.
  */
 
 import { Fault } from '../base/errors.ts';

@@ -56,8 +56,8 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /**
- * Completes the load, holds it, or starts its next pass. The COMMIT waits for the disk, and then
- * the earlier commits of the chunks are also on disk.
+ * Completes the load, holds it, or starts its next pass. This COMMIT waits until it is on disk. The
+ * earlier, asynchronous commits of the chunks are then on disk too.
  */
 async function complete(
   context: LoadContext,

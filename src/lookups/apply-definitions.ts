@@ -78,7 +78,9 @@ export async function planDefinitions(
   };
 }
 
-/** Describes the changes of definitions as an act. Returns `null` if nothing was written. */
+/**
+ * Returns the act that reports the changes of definitions. Returns `null` if nothing was written.
+ */
 export function describeApplied(
   environmentId: number,
   { changes, blockedBy }: Applied,

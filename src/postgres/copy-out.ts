@@ -78,7 +78,7 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 const prefix = 'sluice.p';
 /**
  * Each parameter that is longer than this is set in a separate statement. This takes less time than
- * adding the parameter to the array of all others.
+ * passing the parameter in the array of the other parameters.
  */
 const longText = 16 * 1024;
 

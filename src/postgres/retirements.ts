@@ -300,7 +300,7 @@ export async function inEventTables(
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // The retirements are locked before the events. Writers that move events lock them in the same
+  // The retirements are locked before the events. Writers that move events lock both in the same
   // order. The list of retirements is read again below, because further retirements may have begun
   // in the meantime.
   await lockTables(db, 'retired');

@@ -32,8 +32,8 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All responses share this function, because creating a closure for each response would be most
-    // of the cost that this class adds to a request.
+    // All responses share this function, because a closure for each response would be most of the
+    // overhead of this class.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }

@@ -157,8 +157,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * After figures have been read, they are reused for this multiple of the time that reading took.
- * Reading them, even for all loads, therefore uses at most a hundredth of a connection's time.
+ * Figures are reused for this many times as long as it took to read them. Reading them, even for
+ * all loads, therefore uses at most a hundredth of a connection's time.
  */
 const restPerWork = 100;
 

@@ -15,8 +15,8 @@ export function wrongCommands(program: Command): string[] {
 }
 
 /**
- * Returns the words that follow `sluice` in code blocks and inline code. Variables or `npx` may
- * precede `sluice`.
+ * Returns the words that follow `sluice` in code blocks and inline code. Assignments of environment
+ * variables or `npx` may precede `sluice`.
  */
 function commandsOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>

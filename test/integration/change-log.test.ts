@@ -319,7 +319,7 @@ describe('erased people and companies', () => {
       ...{ load_id: null, before: null, company_before: null, load_before: null },
       first_seen_before: null,
     });
-    // The log still has the images of this user, but none of them contains the deleted company.
+    // The log still has earlier states of this user, but none of them contains the deleted company.
     expect(await imagesOf('stays')).not.toEqual([]);
     const written = await acceptExport(t.system, environmentId, {
       scope: { kinds: ['users', 'companies', 'events'] },

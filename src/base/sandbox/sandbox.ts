@@ -8,8 +8,8 @@ import { packageRoot } from '../package-root.ts';
 const SANDBOX_START_MS = 30_000;
 
 /**
- * Niceness of a sandbox, from -20 to 19. Positive, so that processes that serve requests have
- * priority.
+ * Niceness of a sandbox, from -20 to 19. Our value is positive, so that processes that serve
+ * requests have priority.
  */
 const niceness = 10;
 

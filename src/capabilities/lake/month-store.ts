@@ -30,7 +30,7 @@ export interface MonthState {
   /** True if the files may still contain events that were removed from `sluice.events`. */
   readonly isStale: boolean;
   readonly isDue: boolean;
-  /** True while the month's events are leaving `sluice.events`. */
+  /** True while the month's events are being moved out of `sluice.events`. */
   readonly isRetiring: boolean;
 }
 

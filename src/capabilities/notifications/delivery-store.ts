@@ -20,13 +20,16 @@ import type { Channel, DeliveryState } from './names.ts';
  */
 
 export interface Recipient {
-  /** `null` if the job itself names the recipient, without a subscription. */
+  /** `null` if the recipient comes from the job itself and not from a subscription. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** Inserts one delivery per receiver, and only one per mail address. Returns their ids. */
+/**
+ * Inserts one delivery per receiver. Receivers with the same mail address share one. Returns their
+ * ids.
+ */
 export async function insertDeliveries(
   db: Database,
   eventId: string,

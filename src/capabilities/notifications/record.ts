@@ -33,7 +33,7 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** A refused file is reported to the subscribers of failed loads. */
+/** A refused file is reported to those who subscribed to failed loads. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 export async function writeEvent(

@@ -155,8 +155,8 @@ async function identify(
 }
 
 /**
- * Begins a session in `default`. If the person has no scopes there, begins it in the first
- * environment in which the person has a scope.
+ * Begins a session in the environment `default`. If the person has no scopes there, begins it in
+ * the first environment in which the person has a scope.
  * @throws ProviderProblem
  */
 async function openConsole(

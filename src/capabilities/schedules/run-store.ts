@@ -63,9 +63,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Keeps only items whose job
- * neither failed nor was cancelled and, for an export, still has its files. Returns false if there
- * is no such run. Call it in a transaction.
+ * Queues a failed or skipped run again, with the current definition. Drops items whose job failed
+ * or was cancelled, and exports whose files no longer exist. Returns false if there is no such run.
+ * Call it in a transaction.
  */
 export async function requeueRun(
   db: Database,

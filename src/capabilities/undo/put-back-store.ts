@@ -88,8 +88,8 @@ const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
 /**
- * SQL for the profile `p` of each line. The `limit` makes PostgreSQL look up each line in the
- * index.
+ * SQL that finds the profile of each line of the patch, as `p`. The `limit` makes PostgreSQL look
+ * up each line in the index.
  */
 const profileOf = (
   entity: Entity,

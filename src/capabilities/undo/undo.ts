@@ -1,7 +1,7 @@
 /*
  * Undo: a load whose file is the reverse patch of other loads. `write-patch.ts` writes the file
- * when the undo starts, and `apply-patch.ts` applies a chunk. Profiles are then as if the loads had
- * never run, except for later changes.
+ * when the undo starts, and `apply-patch.ts` applies the file chunk by chunk. Profiles are then as
+ * if the loads had never run, except for later changes.
  */
 import type { Capability } from '../../capability.ts';
 import type { DueTask } from '../../domain/task.ts';

@@ -43,7 +43,7 @@ export interface RowBlock {
   readonly ends: readonly number[];
 }
 
-/** Collects rows in one block, with the end of each row. */
+/** Collects rows in one buffer, and notes where each row ends. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;

@@ -86,8 +86,8 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of an object that contains only properties. The buffer must contain the object
-   * and a final line feed.
+   * Finds the values of a JSON object whose members are all properties. The buffer must contain the
+   * object and a final line feed.
    */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;

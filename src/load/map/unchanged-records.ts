@@ -11,8 +11,8 @@ const SPACE = 32;
 const BACKSLASH = 92;
 
 /**
- * Claims that stored profiles have certain digests. The n-th digest belongs to the n-th key. Both
- * arrays are in PostgreSQL's binary format.
+ * The digests that the stored profiles are expected to have. The n-th digest belongs to the n-th
+ * key. Both arrays are in PostgreSQL's binary format.
  */
 export interface DigestClaims {
   /** A text[]. */

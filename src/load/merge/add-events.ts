@@ -139,8 +139,8 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
   )`;
 
 /**
- * Replaces the stored events that have the ids in the batch. The load must have added these events.
- * An event that retention has removed is not added again.
+ * Replaces the stored events that have the ids in the batch. May be called only for events that
+ * this load has added. An event that retention has removed is not added again.
  */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;

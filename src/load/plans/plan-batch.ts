@@ -116,8 +116,8 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   where appear + change + go > 0`;
 
 /**
- * SQL expressions that count the new, changed and removed rows of a plan, and the changes of values
- * by name.
+ * SQL expressions that count the new, changed and removed rows of a plan, and for each property the
+ * number of changed values.
  */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),

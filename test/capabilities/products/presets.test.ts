@@ -32,7 +32,7 @@ async function loadSample(preset: Preset) {
 }
 
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
-/** A user that only an event has mentioned. */
+/** A user who is known only from an event. */
 const nobody = { company: null, metadata: {} };
 const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 

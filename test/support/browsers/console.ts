@@ -256,7 +256,10 @@ async function expectMainInReach(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-/** Whether this run takes screenshots. If so, a test may take longer to show more in them. */
+/**
+ * Whether this run takes screenshots. If so, a test may spend extra time so that the screenshots
+ * show more.
+ */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
 /**

@@ -258,8 +258,8 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // A reader would find a long delimiter at the wrong place if one of its characters preceded it.
-    // A cell that contains such a character is therefore quoted.
+    // If a cell ends with a character of a multi-character delimiter, a reader would find the
+    // delimiter one character too early. A cell that contains such a character is therefore quoted.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }

@@ -255,7 +255,7 @@ export async function readProfiles(context: LoadContext, environmentId: number):
 
 /**
  * Returns the place (ctid) and the last writer (xmin) of each row, by a key such as `users/u1`. If
- * a later call returns another version, the row has been rewritten.
+ * a later call returns a different pair, the row has been rewritten.
  */
 export async function readVersions(
   context: LoadContext,

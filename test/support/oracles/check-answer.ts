@@ -32,8 +32,8 @@ async function findProblems(
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
   // A path can match two templates: `/v1/users/bulk_identify` also matches `/v1/users/{user_id}`.
-  // The template that has the request's method takes precedence. If that user does not exist, the
-  // service refuses the method.
+  // The template that has the request's method takes precedence. If no template has the method, the
+  // service answers 405.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The HTML pages below /docs are not part of the API.

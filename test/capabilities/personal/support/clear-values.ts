@@ -9,7 +9,9 @@ import { gunzipSync } from 'node:zlib';
 
 const marker = 'zq7clear';
 
-/** Returns properties that the rules below hash or drop. `n` makes the values distinct. */
+/**
+ * Returns properties that are hashed or dropped by the rules below. `n` makes the values distinct.
+ */
 export const clearUser = (n: number | string) => ({
   email: `${marker}.${n}@example.com`,
   phone: `+49 ${marker} ${n}`,
