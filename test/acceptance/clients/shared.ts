@@ -1,4 +1,3 @@
-
 interface JobState {
   readonly status: string;
   readonly failure?: { readonly message: string } | null;
