@@ -7,7 +7,7 @@ export interface Disk {
   readonly folder: string;
   /** Identifies the disk. */
   readonly device: number;
-  /** Bytes that the user of this process can still write. */
+  /** Free space in bytes that is available to the user of this process. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }

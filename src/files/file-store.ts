@@ -47,7 +47,7 @@ export interface FileStore {
   check(): Promise<void>;
   /**
    * Returns a temporary URL from which callers can download the file directly from the store.
-   * Missing if the store has no such URLs. Sluice then serves the files itself.
+   * Stores without such URLs do not have this method, so sluice serves their files itself.
    */
   readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
 }

@@ -72,7 +72,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // S3 lists when an upload began, but not whether a process is still writing to it. Therefore,
+    // S3 reports when an upload began, but not whether a process is still writing to it. Therefore,
     // only old uploads are aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),

@@ -29,8 +29,8 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
 }
 
 /**
- * Appends the position of this transaction in the log of changes to the `positions` of a finished
- * chunk, because the transaction writes rows of that chunk again.
+ * Adds this transaction's position in the log of changes to the `positions` of a finished chunk.
+ * The transaction writes rows of that chunk again.
  */
 export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })

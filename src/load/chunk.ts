@@ -36,7 +36,7 @@ const lostClaim = 'another attempt owns the task, or its load has ended';
 /**
  * Reads, maps and merges one chunk. The rows are counted in the transaction that merges them. After
  * that transaction, fails the load if it exceeds a limit, or notifies the queue of the next task.
- * If this process dies in between, the reconciler does so.
+ * If this process dies before these steps, the reconciler takes them.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -149,7 +149,8 @@ async function tryInserting(
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
       // A user exists, or PostgreSQL refuses a record. The caller therefore merges this chunk, and
-      // the merge finds such a record. Later chunks are merged without trying to insert them.
+      // the merge finds the refused record. Later chunks are merged without an attempt to insert
+      // them.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

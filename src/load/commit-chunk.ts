@@ -126,8 +126,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes to `write` the companies of the chunk's users, without those known to
- * exist. Remembers the passed companies after the commit.
+ * Commits a chunk. The companies of its users are passed to `write`, except those that are known to
+ * exist. After the commit, the passed companies are remembered.
  */
 export async function commitWithCompanies(
   context: LoadContext,

@@ -47,8 +47,8 @@ const maxIdleRows = 4;
 
 /**
  * Hints from the chunks of a load that this process has written. They show the fastest way to write
- * the next chunk. A wrong hint costs only time. For example, a crash of the database server may
- * have undone the chunks.
+ * the next chunk. A hint can be wrong, for example after a crash of the database server has undone
+ * chunks. A wrong hint costs only time.
  */
 export interface LoadMemory {
   /** `new` while no chunk has contained an existing user. */

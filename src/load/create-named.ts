@@ -7,8 +7,8 @@ import { createReferenced } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * Calls `write`. For a file that a preset rewrote, first creates the users to which its events
- * refer, and finally the companies.
+ * Calls `write`. If a preset rewrote the file, also creates the profiles to which its events refer:
+ * the users before the call, and the companies after it.
  */
 export async function withReferenced<T>(
   { db }: Transaction,

@@ -79,8 +79,8 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // Since the tasks were deleted above, the last chunk may have been committed and added the finish
-  // task.
+  // After the tasks were deleted above, the last chunk may have been committed and may have added
+  // the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
@@ -100,8 +100,8 @@ export const queuedAgain = {
 } as const;
 
 /**
- * SQL: pass of a retry that no longer applies the exceeded limit. If the load has a volume guard,
- * its records must be checked again before they are loaded.
+ * SQL expression: pass of a retry that ignores the limit that was exceeded before. If the load has
+ * a volume guard, its records must be checked again before they are loaded.
  */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'

@@ -28,7 +28,8 @@ export async function followLoad(
   if (load.endedAt === null) return load;
   const look = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
-    // Read after the fields of capabilities, because their work may have changed the load.
+    // The load is read after the fields of capabilities, because the work of capabilities may have
+    // changed it.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };
@@ -69,8 +70,8 @@ function showLoad(progress: Progress, load: Load): void {
 }
 
 /**
- * Queues a load. If `waits` is true, also runs it and prints the sentence that `show` returns about
- * the result.
+ * Queues a load. If `waits` is true, also runs the load and prints the sentence that `show` returns
+ * about the result.
  */
 export async function queueLoad(
   invocation: Invocation,

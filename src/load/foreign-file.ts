@@ -34,9 +34,9 @@ export async function readBeginning(
 }
 
 /**
- * Returns the first record that is in the format of another service, or `null`. If the load has a
- * preset, returns `null` if a record fits the preset, otherwise the first record for another
- * preset.
+ * Returns the first record that is in the format of another service, or `null`. For a load with a
+ * preset, returns `null` if any record fits the preset. If none fits, returns the first record for
+ * another preset.
  */
 export function findForeign(
   { records, names }: Beginning,

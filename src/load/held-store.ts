@@ -6,8 +6,8 @@ import { columnOf, type Database, firstRow, updateWhere } from '../postgres/data
 import { hasBeenTakenBack, queuedAgain, recordDecision } from './end-store.ts';
 
 /**
- * The usual figures of a source are those of its latest USUAL_LOADS loads. Only the latest
- * USUAL_AMONG loads of the environment are searched for them.
+ * The usual figures of a source are those of its latest USUAL_LOADS loads. These loads are searched
+ * for only among the latest USUAL_AMONG loads of the environment.
  */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;

@@ -68,8 +68,8 @@ export interface LoadedSince {
 
 /**
  * SQL expression: how many refused records of a load have since been loaded from corrected files,
- * and by which jobs. This includes records that were refused and corrected several times. Jobs
- * whose changes were taken back do not count.
+ * and by which jobs. Records that were refused and corrected several times are included. Jobs whose
+ * changes were taken back do not count.
  */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(

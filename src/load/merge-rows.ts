@@ -45,8 +45,8 @@ export async function mergeRows(
 }
 
 /**
- * Merges the chunk without the records that the database refuses, although they have passed our
- * checks. Calls `refuse` for each of these records.
+ * Merges the chunk without the records that have passed our checks but are refused by the database.
+ * Calls `refuse` for each of these records.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -280,8 +280,8 @@ async function findRefused(
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
   /**
-   * Returns the shortest prefix of `records` that the database refuses. A prefix of `fine` records
-   * is known to be accepted.
+   * Returns the shortest prefix of `records` that the database refuses. The database is known to
+   * accept the first `fine` records.
    */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;

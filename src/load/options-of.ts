@@ -5,9 +5,9 @@ import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
- * If the request has `options_of`, adds the options of that earlier load that the request does not
- * specify. Volume guards and options for a single file are not added, because they do not fit a
- * file of a few corrected records.
+ * If the request has `options_of`, adds the options of that earlier load. Options in the request
+ * take precedence. Volume guards and options for a single file are not added, because they do not
+ * fit a file of a few corrected records.
  * @throws InputError `not_found`, or `invalid_field` if options contradict one another or lack an
  * option that they require
  */

@@ -69,8 +69,8 @@ export async function createStoringReader(
 }
 
 /**
- * Without `findRefusedUsers`, no record is refused because of its user. The caller must leave such
- * records out.
+ * Without `findRefusedUsers`, the reader refuses no record because of its user. The caller must
+ * then leave out the records of refused users.
  * @throws InputError if the map does not fit the header, which has already been checked when the
  * load was accepted
  */
@@ -141,8 +141,8 @@ type Parser = ReturnType<typeof createParser>;
 const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
- * Returns the users of the rejects, by the record's number in the chunk. If such a user is refused
- * too, that reason takes precedence over the other reason.
+ * Returns the users of the rejects, by the record's number in the chunk. If such a user is also
+ * refused, the reason for refusing the user takes precedence.
  */
 function usersOfRefused(
   { rejects }: Rows,
@@ -164,9 +164,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk. Records that their digests show to be unchanged are only counted. If another
- * transaction writes the profile of such a record in the meantime, the result is the same as if it
- * had done so afterwards. The finish task finds keys that other chunks of the load also contain.
+ * Reads a chunk. Records whose digests are unchanged are only counted. If another transaction
+ * writes the profile of such a record in the meantime, the result is the same as if it wrote the
+ * profile afterwards. The finish task finds keys that other chunks of the load also contain.
  */
 export async function readChanged(
   context: LoadContext,

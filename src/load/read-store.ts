@@ -229,8 +229,8 @@ export async function lockBytes(db: Database, environmentId: number, sha256: str
 }
 
 /**
- * Returns the newest load of the same bytes with the same options, if there is one that is
- * completed or has one of `statuses`.
+ * Returns the newest load that has the same bytes and options, and that is completed or has one of
+ * `statuses`. Returns `null` if there is none.
  */
 export function findDuplicate(
   db: Database,

@@ -22,9 +22,9 @@ export const isOfKnownFile = sql<boolean>`exists (
 )`.as('isOfKnownFile');
 
 /**
- * If the load repeats such a file, counts its records as unchanged and its chunks as done. Must be
- * called in the transaction that starts the load. A removal of events that has not been committed
- * yet takes effect after the load.
+ * If the load repeats an earlier load and would add nothing, counts its records as unchanged and
+ * its chunks as done. Must be called in the transaction that starts the load. A removal of events
+ * that has not been committed yet takes effect after the load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

@@ -149,8 +149,9 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Creates an upload of a load's stored file, with the options for reading it as the load did. The
- * file is not copied. When the file of the load is removed, the upload can no longer be used.
+ * Creates an upload from a load's stored file. Also returns options with which a new load reads the
+ * file as this load did. The file is not copied. When the file of the load is removed, the upload
+ * can no longer be used.
  * @throws InputError `not_found`, `job_expired` if the file no longer exists or data has been
  * deleted since, `job_not_retryable` if the file was rewritten or not sent
  */

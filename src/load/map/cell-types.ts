@@ -19,8 +19,8 @@ interface Typed {
   /** Completes the message `column is not …`. */
   readonly what: string;
   /**
-   * Returns the value as JSON. A string has no quotes. Returns `null` if the cell is not of this
-   * type.
+   * Returns the value of a cell as JSON, but strings without their quotes. Returns `null` if `text`
+   * is not a value of this type.
    */
   readonly read: (text: string) => string | null;
 }

@@ -34,7 +34,7 @@ export const kind = {
 
 /**
  * Roles of cells. The roles from `userId` to `removed` are fields: a record has at most one cell
- * with each of these roles. Any number of cells can have one of the other roles.
+ * with each of these roles. Each of the other roles may occur any number of times.
  */
 export const role = {
   userId: 0,
@@ -289,7 +289,7 @@ export class CellFiller {
 /** Matches strings that may need escapes in JSON. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns a value as JSON. A string has no quotes. */
+/** Returns a value as JSON, but strings without their quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;

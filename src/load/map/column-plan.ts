@@ -30,8 +30,8 @@ export const eventColumns = [
 /**
  * Role of a column. `url` occurs only in files whose records state their kind. In other files, a
  * column `url` is a property. A column is `ignored` if `map` excludes it, or if it was added to a
- * file of rejects (such as the reason). The automatic times in an export of profiles are also
- * ignored.
+ * file of rejects (such as the reason). In files of profiles, `first_seen_at` and `last_seen_at`
+ * are also ignored.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 

@@ -262,7 +262,7 @@ export class RepeatedHeader {
 
   /**
    * Returns whether the record is a header. For most records, the length or the first byte of the
-   * id already shows that it is not.
+   * id already shows that the record is not a header.
    */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
@@ -354,8 +354,8 @@ export class CsvChunk {
     const count = this.#findCells(record);
     if (count === columns.length) return null;
     if (!this.cells.fits(count)) return wrongCount(columns.length, count);
-    // In such a file, the last column is empty in most records. If it is not empty here, a surplus
-    // delimiter has probably shifted the cells.
+    // If `lastColumn` is `empty`, the last column is empty in most records. If it is not empty in
+    // this record, a surplus delimiter has probably shifted the cells.
     const isShifted =
       lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
     return isShifted ? shifted(columns.length, count) : null;

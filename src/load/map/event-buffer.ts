@@ -27,8 +27,8 @@ const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
 /**
- * Number of characters of a content id, each of which has 6 bits. 72 bits are enough, because a
- * content id only has to distinguish events of one user at one instant.
+ * Number of characters in a content id. Each character represents 6 bits. 72 bits are enough,
+ * because a content id only has to distinguish events of one user at one instant.
  */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
@@ -41,7 +41,10 @@ const UNTIMED = 2;
 /** In the flags of a row, the number of its event kind begins at this bit. */
 const KIND_SHIFT = 2;
 
-/** Row that the caller has written after `EventBuffer.startRow`, with positions in the buffer. */
+/**
+ * Row that the caller has written after `EventBuffer.startRow`. Its positions are positions in the
+ * buffer.
+ */
 export interface WrittenEvent {
   readonly kind: EventKind;
   /**
@@ -165,7 +168,8 @@ export class EventBuffer {
   }
 
   /**
-   * Empties the buffer. With `counter`, the occurrence of an event includes those in other chunks.
+   * Empties the buffer. With `counter`, the occurrence of an event also counts equal events in
+   * other chunks.
    */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
@@ -265,8 +269,8 @@ export class EventBuffer {
   }
 
   /**
-   * Counts rows by kind. `repeated` counts the rows that `text` omits, because they repeat a given
-   * id.
+   * Counts rows by kind. `repeated` is the number of rows that `text` omits because they repeat a
+   * given id.
    */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
@@ -295,8 +299,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns the lines of `idText` with another column: the hash of the key of a given id (see
-   * `eventKey`), otherwise \N.
+   * Returns the lines of `idText` with an additional column. For an event with a given id, the
+   * column contains the hash of its key (see `eventKey`), otherwise \N.
    */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>

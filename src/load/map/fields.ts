@@ -40,7 +40,8 @@ export function canBeId(cells: RecordCells, field: number): boolean {
 }
 
 /**
- * Returns true if a number consists of digits only, so few that JavaScript represents it exactly.
+ * Returns true if a number consists only of digits, and is short enough for JavaScript to represent
+ * it exactly.
  */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {

@@ -58,8 +58,8 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
 }
 
 /**
- * Returns whether records look like events. Exports of profiles do not, because they contain the
- * automatic times.
+ * Returns whether records look like events. Exports of profiles are recognised by `first_seen_at`
+ * and `last_seen_at`, and do not look like events.
  */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;
@@ -85,8 +85,8 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly
 
 /**
  * Returns examples for `map` that rename the event's name and time to `event_name` and
- * `inserted_at`, unless the record already has that name. Omits names that a shell would have to
- * quote.
+ * `inserted_at`. Gives no example for a name that the record already has. Omits names that a shell
+ * would have to quote.
  */
 function exampleMap(names: readonly string[]): string[] {
   const forms = [

@@ -26,7 +26,8 @@ const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
 /**
- * Records that contain one of these names are left to the parser. `company` is mostly an object.
+ * Records that contain one of these names are left to the parser. The list contains `company`,
+ * because its value is mostly an object.
  */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
@@ -281,8 +282,9 @@ const nothingTaken: Taken = { reason: null, company: null };
 const refused = (reason: Reason): Taken => ({ reason, company: null });
 
 /**
- * Returns the id, or `null` if there is none. If its names have different values, or a value is not
- * an id, returns the reason for refusing the record.
+ * `ids` contains the values of all members that can contain the id. Returns the id, or `null` if
+ * there is none. If the values differ, or one of them is not an id, returns the reason for refusing
+ * the record.
  */
 function agreedId(ids: Readonly<Record<string, unknown>>): string | Reason | null {
   let first: readonly [column: string, id: string] | null = null;

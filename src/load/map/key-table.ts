@@ -314,8 +314,8 @@ export class KeyHashes {
 /**
  * Returns a hash of the key of an event. `key` is a byte string that is escaped for COPY. For a
  * given id, `key` is user, TAB and id, and the hash is the start of its SHA-256. Otherwise, `key`
- * is a content id, and the hash is its start. The last bit is 1 for a given id, otherwise 0. The
- * bit before it is always 0.
+ * is a content id, and the hash is its start. The lowest bit is 1 for a given id, otherwise 0. The
+ * second-lowest bit is always 0.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

@@ -57,8 +57,8 @@ export class KnownNames {
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
   /**
-   * Precedes the first name of every object, so that the first name can also be predicted. No real
-   * name equals it, because the byte 0xff is not valid in UTF-8.
+   * Artificial name that precedes the first name of every object, so that the first name can also
+   * be predicted. No real name equals it, because the byte 0xff is not valid in UTF-8.
    */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;

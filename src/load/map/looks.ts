@@ -10,7 +10,7 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   ip: isIpAddress,
 };
 
-/** A column has a look if at least this share of its values has it. */
+/** A column has a look (such as `email`) if at least this share of its values has that look. */
 const leastShare = 0.9;
 /**
  * Minimum number of card numbers in a column of card numbers. By chance, a tenth of all strings of
@@ -30,7 +30,7 @@ export function lookOf(values: Iterable<string>): Look | null {
   return look === undefined || (look === 'card' && counts.card < leastCards) ? null : look;
 }
 
-/** Accepts only the usual notation. A plain number does not count as an address. */
+/** Accepts only the usual notation of IP addresses. A plain number does not count as an address. */
 function isIpAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

@@ -26,7 +26,10 @@ export class PropertyTypes {
   /** Columns that may have cells in records after the sample. */
   readonly #columns = new Set<string>();
   #records = 0;
-  /** Member that was found last. At first, a member with an empty name, which no property has. */
+  /**
+   * Member that was found last. Initially a member with an empty name, because no property has an
+   * empty name.
+   */
   #last = new Member('');
 
   reset(): void {
@@ -41,9 +44,9 @@ export class PropertyTypes {
   }
 
   /**
-   * Stores the types of a record's properties. These are the cells whose roles are properties in
-   * `shape`. For CSV, cells of columns are examined only in the sampled records. The members of
-   * `metadata` are examined in all records.
+   * Stores the types of a record's properties. `shape` specifies which cells are properties. For
+   * CSV, cells of columns are examined only in the sampled records. The members of `metadata` are
+   * examined in all records.
    */
   addRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#addList(own, shape);

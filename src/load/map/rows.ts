@@ -114,7 +114,7 @@ export class Rows {
   }
 
   /**
-   * Returns the records that refer to a refused user, with the reason. `users` are the refused
+   * Returns the records that refer to a refused user, each with the reason. `users` are the refused
    * users. `wrong` contains the users of records that are already rejects. Must be called before
    * `complete`.
    */

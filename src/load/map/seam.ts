@@ -13,9 +13,9 @@ export interface RecordStage extends JudgeStage {
   readonly key: unknown;
   reset(): void;
   /**
-   * Judges the properties of a record: the cells whose roles are properties in `shape`. May change
-   * the cells, so that later steps see them as they will be stored. Does nothing if the record has
-   * already been judged. Returns the reason for refusing the record, or `null`.
+   * Judges the properties of a record. `shape` specifies which of its cells are properties. May
+   * change the cells, so that later steps see them as they will be stored. Does nothing if the
+   * record has already been judged. Returns the reason for refusing the record, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,

@@ -19,7 +19,7 @@ type Parts = readonly (string | undefined)[];
 
 /**
  * Returns the time in ISO 8601, or `null` if its year or hour is invalid. `rest` contains the
- * matches of `clock`: hour, minute, second, fraction, a or p, and time zone.
+ * matches of `clock`: hour, minute, second, fraction, `a` or `p` (from am or pm), and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;

@@ -1,7 +1,7 @@
 /*
  * Adds events, each id only once. New events are copied directly into their table. If a batch
  * contains events that exist, it is merged from temporary tables. A content id depends on the time
- * of the event, and the primary key of `events` also contains the time, so it makes content ids
+ * of the event, and the primary key of `events` contains the time, so that key makes content ids
  * unique. A given id, or the id of an event without a time, can recur with a different time. The
  * table `event_ids` makes such ids unique per user.
  */

@@ -10,10 +10,10 @@ interface ReferencedBy {
 }
 
 /**
- * Creates the profiles that do not exist among `ids` (a text[] in binary format). Events refer to
- * these profiles. With `keepKeys`, stores the keys of the new profiles, so that the finish task
- * finds records of these profiles in other chunks. The scalar subquery guarantees an index lookup
- * per row.
+ * Creates the profiles with these `ids` (a text[] in binary format) that do not exist yet. Events
+ * refer to these profiles. With `keepKeys`, stores the keys of the new profiles, so that the finish
+ * task finds records of these profiles in other chunks. The scalar subquery guarantees an index
+ * lookup per row.
  */
 export async function createReferenced(
   db: Database,

@@ -11,9 +11,9 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /**
  * Stores which events of each chunk must be replayed: events that an earlier chunk also contains,
- * and events with a given id for which a later chunk had already stored its event. If no chunk
- * found an existing event, there are none. A dry run is an exception, because its chunks do not
- * find each other's events. Must be called in the transaction that renews the claim.
+ * and events with a given id under which a later chunk had already stored an event. If no chunk
+ * found an existing event, no event needs a replay. Dry runs are always examined, because their
+ * chunks do not find each other's events. Must be called in the transaction that renews the claim.
  */
 export async function recordEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);

@@ -62,7 +62,10 @@ export interface MergeScope {
    * may then remove a value or have nested values, and stored values must not take precedence.
    */
   readonly flat: boolean;
-  /** Which rows of the batch the tally counts. Additional rows are not counted. */
+  /**
+   * Whether the tally counts all, some or none of the rows in the batch. The tally never counts
+   * additional rows.
+   */
   readonly counted: 'all' | 'some' | 'none';
   /**
    * True if the hashes of the keys must be stored, because other chunks may contain the same keys,

@@ -37,7 +37,7 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** A batch of at most so many keys is not searched for unchanged rows before it is written. */
+/** A batch of at most this many keys is written without first searching it for unchanged rows. */
 const fewKeys = 500;
 
 /**
@@ -180,8 +180,9 @@ export async function insertNewUsers(
 }
 
 /**
- * Claims that the profiles with these keys have these digests. The arrays, a text[] and a uuid[],
- * have the same length and are in binary format.
+ * Digests that the profiles with these keys are expected to have. Each pair of a key and a digest
+ * is a claim, which may be false. The arrays, a text[] and a uuid[], have the same length and are
+ * in binary format.
  */
 export interface DigestClaims {
   readonly keys: Buffer;

@@ -29,8 +29,8 @@ const unresolved = sql`
 export interface ChunksDone {
   readonly pass: LoadPass;
   /**
-   * True if several chunks may contain the same key, and a chunk did not write its row. See
-   * `resolveRepeats`.
+   * True if several chunks may contain the same key, and at least one of them did not write the row
+   * of the key. See `resolveRepeats`.
    */
   readonly hasRepeats: boolean;
   /** True if several chunks wrote the same key. See `countRestored`. */
@@ -64,14 +64,15 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds keys that occur in several chunks, at least one of which did not write the row of the key,
- * because it changed nothing. Corrects the counts: each key counts once, as inserted if the load
- * created its row. The other records of the key count as superseded.
+ * Finds keys that occur in several chunks if at least one of these chunks changed nothing and
+ * therefore did not write the row of the key. Corrects the counts: each key counts once, as
+ * inserted if the load created its row. The other records of the key count as superseded.
  *
  * A key must be replayed if its chunks did not take effect in file order. In this case, an earlier
- * chunk wrote the key after a later one had found it unchanged, or two chunks each wrote it first.
- * After a retry, all repeated keys must be replayed, because another load may have run before the
- * retry. Stores these keys. Must be called in the transaction that renews the claim.
+ * chunk wrote the key after a later chunk had found it unchanged, or two chunks both stored that
+ * they were the first to write the key. After a retry, all repeated keys must be replayed, because
+ * another load may have run before the retry. Stores these keys. Must be called in the transaction
+ * that renews the claim.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);

@@ -41,7 +41,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
 
 /**
  * Stores the keys of the rows that the chunk wrote. If a later chunk had already written a row,
- * also stores its key for the replay.
+ * also stores the key of that row for the replay.
  */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;

@@ -104,8 +104,8 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 
 /**
  * Adds rows for companies to which only users refer. These companies have no properties. Rows are
- * read chunk by chunk, so these rows also need chunk numbers. The numbers follow those of the file,
- * and several companies share each of them.
+ * read chunk by chunk, so these rows also need chunk numbers. Their numbers follow the chunk
+ * numbers of the file, and several companies have the same number.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -189,8 +189,8 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
 }
 
 /**
- * Adds up the value changes of each property. Returns at most MAX_PLAN_PROPERTIES properties, and
- * the totals of all properties in each row.
+ * Adds up the value changes of each property. Returns at most MAX_PLAN_PROPERTIES properties. Each
+ * returned row also contains the totals of all properties.
  */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`

@@ -27,8 +27,8 @@ import {
 } from './unpack.ts';
 
 /**
- * If a sandbox is available, this process itself detects the dialect only from at most this many
- * bytes. For a wide file, that already takes several tenths of a second.
+ * Maximum number of bytes from which this process itself detects the dialect if a sandbox is
+ * available. For a wide file, that already takes several tenths of a second.
  */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 

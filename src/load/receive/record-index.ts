@@ -245,7 +245,8 @@ class Window {
     const rest = this.bytes;
     const length = rest.length + added.length;
     // Moves the incomplete record to the front of the memory if there is not enough space after it.
-    // Also moves it if it is not longer than the added bytes, which are in the CPU cache.
+    // Also moves it if it is not longer than the added bytes. The move is then cheap, and the
+    // memory stays in the CPU cache.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
       // There is space for twice the incomplete record, so moves are rare. Small buffers therefore
       // cost no more than large ones.

@@ -10,8 +10,8 @@ export interface DialectChunk {
   readonly width: number;
   readonly bytes: Uint8Array;
   /**
-   * Size of the record, if it is too large. `bytes` then contains only its beginning. Otherwise,
-   * `null`.
+   * Size of the record if it is too large, otherwise `null`. If the record is too large, `bytes`
+   * contains only its beginning.
    */
   readonly oversized: number | null;
 }

@@ -269,7 +269,7 @@ export function inflateGuard(
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /**
    * Marks the file as in use, so that the sweep does not remove it. Returns false if the file no
-   * longer exists. Missing if nothing sweeps the store.
+   * longer exists. Stores that are not swept do not have this method.
    */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Converts files in a sandbox. Default: this process converts them. */

@@ -143,8 +143,8 @@ function textOf(value: unknown): string | null {
 
 /**
  * Returns the position of the column that is called `name` in the file or in `map`. If `name` is a
- * path such as `metadata.plan`, the column can also be its first part. Returns -1 if there is no
- * such column.
+ * path such as `metadata.plan`, the column `metadata` also matches. Returns -1 if there is no such
+ * column.
  */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const named = columns.indexOf(name);

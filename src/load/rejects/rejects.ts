@@ -52,8 +52,8 @@ const readBounds = {
 };
 
 /**
- * Returns a page of rejects. While the load runs, rejects may still be added before `after`,
- * because chunks end in any order.
+ * Returns a page of rejects. While the load runs, rejects may still be added before the position
+ * `after`, because chunks end in any order.
  * @throws InputError `not_found`
  */
 export async function listRejects(

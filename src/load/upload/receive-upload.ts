@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Checks the headers and the query before it asks the client for the body. */
+/** Checks the headers and the query before asking the client for the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
