@@ -7,8 +7,8 @@ import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /**
- * A load fails when this many workers were lost while running the same task of the load, because
- * the task is then probably the cause.
+ * Number of workers lost while running the same task after which the load fails. The task is then
+ * probably the cause.
  */
 export const MAX_CHUNK_LOSSES = 10;
 /** Maximum number of attempts for a chunk that fails with errors not known to be transient. */

@@ -24,14 +24,14 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Stops claiming tasks. Releases exports and deletions immediately, and chunks when their share
-   * of SHUTDOWN_MS has passed. A released task does not lose an attempt.
+   * Stops claiming tasks. Releases exports and deletions immediately. Releases chunks after a part
+   * of SHUTDOWN_MS (`deadlineShare`). A released task does not lose an attempt.
    */
   stop(): Promise<void>;
 }
 
 export interface WorkerOptions {
-  /** Default: a worker that belongs to a single command, not to a service. */
+  /** Default: a process whose worker belongs to a single command, not to a service. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
   /** Runs a task during which several workers died. Default: runs it in this worker's process. */

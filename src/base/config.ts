@@ -118,8 +118,8 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * A worker uses one connection per chunk that it loads at the same time. This is the number of
- * additional connections, for leases and capabilities.
+ * Number of a worker's connections for leases and capabilities. In addition, the worker has one
+ * connection for each chunk that it may load at the same time.
  */
 const extraConnections = 4;
 

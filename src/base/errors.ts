@@ -56,8 +56,8 @@ export interface Problem {
   readonly message: string;
   readonly details: string;
   /**
-   * The message as text and option names, so that `messageIn` can rename the options. Missing if
-   * the message does not mention any options.
+   * The message in parts (text and option names), so that `messageIn` can rename the options.
+   * Missing if the message does not mention any options.
    */
   readonly parts?: readonly Part[];
 }

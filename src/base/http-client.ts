@@ -160,8 +160,8 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 }
 
 /**
- * Adds an error listener to each connection of a Node HTTP agent, which S3's SDK and the span
- * exporter use. A server may respond before it has read the whole body, and then reset the
+ * Adds an error listener to each connection of a Node HTTP agent. S3's SDK and the span exporter
+ * use such agents. A server may respond before it has read the whole body, and then reset the
  * connection. Node 20 to 24 removes its own listener before it emits that error
  * (`requestOnFinish`), so the process would exit. The error can be ignored, because the request has
  * already failed or its response has arrived.

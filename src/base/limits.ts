@@ -66,7 +66,7 @@ export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
-/** A page of JSON ends with the row that brings it above this number of bytes. */
+/** A page of JSON ends after the row that makes it longer than this number of bytes. */
 export const MAX_PAGE_BYTES = MiB;
 /**
  * Maximum number of bytes of a refused record that are shown. Files of rejects contain all stored
@@ -81,8 +81,8 @@ export const READ_TIMEOUT_MS = 5_000;
 export const MAX_REQUEST_PROBLEMS = 100;
 
 /**
- * After a worker's last heartbeat, the worker still owns its chunk for this time, by the database's
- * clock.
+ * Time after a worker's last heartbeat for which the worker still owns its chunk. It is measured by
+ * the database's clock.
  */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;

@@ -135,8 +135,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Formats a line like the logger's. The logger cannot write it, because it would append the line
- * after the lines that are still waiting.
+ * Formats a line in the format of the logger. The logger cannot write this line, because it would
+ * put the line after the lines that are still waiting.
  */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
@@ -257,8 +257,6 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
-  /**
-   * A batch begins with a line that reports dropped lines, if there were any. This is their number.
-   */
+  /** Number of dropped lines, which the first line of the batch reports. 0 if none were dropped. */
   readonly notified: number;
 }

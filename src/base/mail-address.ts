@@ -1,7 +1,7 @@
 // Addresses are checked more strictly than the standards require. Quoted parts, comments, groups,
 // address literals and display names are refused. Therefore, an address cannot end a header line or
-// add a recipient. A mail server cannot interpret it as a command, nor a mail program as an option
-// (`-oQ…`).
+// add a recipient. It also cannot be mistaken for a command by a mail server, or for an option
+// (`-oQ…`) by a mail program.
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 

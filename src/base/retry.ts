@@ -51,8 +51,8 @@ export interface RetryPolicy {
 
 /**
  * Calls `work` until an attempt succeeds and returns its result.
- * @throws the last error. If the signal was aborted after an error that may pass, throws the
- * signal's reason.
+ * @throws the last error. If the signal is aborted after an error that allows another attempt,
+ * throws the signal's reason.
  */
 export async function retry<T>(
   policy: RetryPolicy,

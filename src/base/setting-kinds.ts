@@ -144,8 +144,8 @@ export function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces SSL modes that the driver treats as `verify-full` by that mode. If the URL contained
- * another mode, the driver would print a warning at every start.
+ * Replaces each SSL mode that the driver treats as `verify-full` with `verify-full`. Otherwise, the
+ * driver would print a warning about the mode at every start.
  */
 export function postgresUrl(meaning: string) {
   const parse = (text: string) =>

@@ -170,8 +170,8 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): PlacedPro
       return { place: `${instancePath}/${name}`, problem };
     });
   }
-  // `additionalProperties` reports the object. Each unexpected member also has an error of its own,
-  // which is reported instead.
+  // The error of `additionalProperties` concerns the object. Each unexpected member also has its
+  // own error, and only that error is reported.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };

@@ -199,8 +199,8 @@ export function isForked(): boolean {
 }
 
 /**
- * Stops this process when its parent ends, even by kill -9, because the end of the parent closes
- * the IPC channel.
+ * Stops this process when its parent ends. The end of the parent closes the IPC channel, even after
+ * kill -9.
  */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;

@@ -39,8 +39,8 @@ export interface SessionOptions {
 }
 
 /**
- * Number of database connections of a command. A command does one thing at a time, and also queues
- * tasks.
+ * Number of database connections of a command. A few connections are sufficient, because a command
+ * does one thing at a time, and also queues tasks.
  */
 const poolSize = 4;
 
@@ -109,7 +109,7 @@ export function withEnvironment<T>(
 
 /**
  * Returns the base URL for links: PUBLIC_URL or the address of `sluice start`. Returns an empty
- * string if the system chooses the port of `sluice start`.
+ * string if the operating system chooses the port of `sluice start`.
  */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;

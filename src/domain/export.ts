@@ -131,8 +131,8 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // An event can have the same name as a kind, and such an item selects both. `track` is the only
-  // kind that is not also matched as a name.
+  // If an event has the same name as a kind, the item selects both. `track` is the only kind that
+  // is not also matched as a name.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),

@@ -47,8 +47,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code of a held load whose file was removed by a deletion. Also the error code if sluice
- * writes the file of a load itself, and the data for it no longer exists.
+ * Error code of a held load whose file was removed by a deletion. Also the error code of a load
+ * whose file sluice writes itself, if the data for that file no longer exists.
  */
 export const JOB_EXPIRED = 'job_expired';
 

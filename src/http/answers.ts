@@ -83,8 +83,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Property of a response's schema: the name of its component in the API document. Refusals with the
- * same single error code share one component.
+ * Key in the schema of a response. Its value is the name of the response's component in the API
+ * document. Refusals with the same single error code share one component.
  */
 export const responseName = Symbol('responseName');
 
@@ -94,7 +94,10 @@ export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, obj
   return Object.fromEntries(statuses.map((status) => [status, errorAnswer(status, of(status))]));
 }
 
-/** Answers by their codes. Most routes share them, and building them is a third of a start. */
+/**
+ * Answers by their codes. Most routes share answers. Without sharing, building them would take a
+ * third of the start-up time.
+ */
 const builtAnswers = new Map<string, object>();
 
 function errorAnswer(status: number, codes: readonly ErrorCode[]): object {

@@ -120,8 +120,8 @@ export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns the base URL for links: PUBLIC_URL, the requested host if it is plain, or the local
- * address. A client that forges the header only changes the links in its own response.
+ * Returns the base URL for links: PUBLIC_URL, the Host header if it matches `plainHost`, or the
+ * local address. A client that forges its Host header only changes the links in its own response.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;

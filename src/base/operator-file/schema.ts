@@ -55,8 +55,8 @@ export const listOf = <S extends TSchema>(items: S, description: string, maxItem
   Type.Array(items, { description, maxItems });
 
 /**
- * Returns a schema for objects with only these members. Messages call such an object `title`, for
- * example `a segment`.
+ * Returns a schema for objects with only these members. `title` is the text that messages use for
+ * such an object, for example `a segment`.
  */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
@@ -293,8 +293,8 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Here, `required` is not the JSON Schema keyword, whose value is a list of names. It is a
-    // member of an operator's file that is called `required`, and its value is a schema.
+    // Here, `required` is the name of a member in an operator's file, and its value is a schema.
+    // The JSON Schema keyword `required` would have a list of names as its value.
     copy['required'] = published(required);
   }
   return copy;

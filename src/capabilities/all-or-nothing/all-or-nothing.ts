@@ -1,7 +1,7 @@
 /*
  * All or nothing: a load with `on_failure=undo` is undone if it fails or is cancelled. The undo is
- * queued and started in the transaction that ends the load, so it precedes the next job of the
- * lane. If the undo fails, the lane continues, the load reports the failure, and the undo can be
+ * queued and started in the transaction that ends the load, so it precedes the environment's next
+ * job. If the undo fails, the next job starts, the load reports the failure, and the undo can be
  * retried.
  */
 import { inputError } from '../../base/errors.ts';

@@ -13,8 +13,8 @@ export function stateOf({ status, hasWritten, undo }: Facts): State {
   if (status === 'queued' || status === 'processing' || status === 'held') return 'ready';
   if (status === 'completed' || !hasWritten) return 'not_needed';
   switch (undo?.status) {
-    // The record of an undo is kept at least as long as that of the load. If there is none, the
-    // load was not undone.
+    // The record of an undo is kept at least as long as that of the load. If there is no such
+    // record, the load was not undone.
     case undefined:
     case 'failed':
       return 'undo_failed';

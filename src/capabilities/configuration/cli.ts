@@ -124,7 +124,8 @@ async function requireEnvironments(db: Database, files: readonly EnvironmentFile
 type IsConfirmed = (file: EnvironmentFile) => (removal: SectionChange) => boolean;
 
 /**
- * Shows the planned removals and asks the user to confirm them. Any other removal is then refused.
+ * Shows the planned removals and asks the user to confirm them. A removal that was not shown is
+ * refused when the file is applied.
  */
 async function confirmRemovals(
   { flags, terminal }: Call,

@@ -86,8 +86,8 @@ function problemOf(stats: BigIntStats): string | null {
 }
 
 /**
- * Node replaces invalid UTF-8 in a name with this character. A name that contains the character
- * does not open the file.
+ * Node replaces invalid UTF-8 in a name with this character. The file cannot be opened by a name
+ * that contains this character.
  */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;

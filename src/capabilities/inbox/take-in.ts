@@ -91,7 +91,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Records that a file was refused, and notifies the subscribers to failed loads. */
+/** Records that a file was refused. Notifies the receivers that subscribe to failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,

@@ -192,7 +192,7 @@ export class InboxWatch {
 }
 
 /**
- * Reported if a file or a link has the place of a folder. Such a file is easily created by
+ * Reported if there is a file or a link where a folder should be. Such a file is easily created by
  * accident: if the folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
  */
 const notAFolder =

@@ -48,8 +48,8 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 }
 
 /**
- * Plans the load with the caller's map. If no column is an id, uses a map proposed from the column
- * names. For a JSON file, `names` are the keys of its first records.
+ * Plans the load with the caller's map. If this results in no id column, uses a map proposed from
+ * the column names. For a JSON file, `names` are the keys of its first records.
  */
 export function choose(
   header: CsvHeader | null,

@@ -148,7 +148,7 @@ export async function inspectReceived(
   };
 }
 
-/** Keeps only the error codes, because refused records may contain personal values. */
+/** Keeps only the error codes, because refused records may contain personal data. */
 function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileContent['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };

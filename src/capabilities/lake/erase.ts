@@ -27,9 +27,10 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Erases the ids in all files that are not in `seen`. Removes the events of users, or the companies
- * from events. Skips files whose filter excludes the ids. Commits all new files together. Counts
- * only events that are not also in the database. Returns the ids of all files.
+ * Erases the deleted ids from all files, except those listed in `seen`. If users are deleted,
+ * removes their events. If companies are deleted, removes the company from each event. Skips files
+ * whose filter excludes the ids. Commits all new files together. Counts only events that are not
+ * also in the database. Returns the ids of all files.
  */
 async function eraseArchived(
   attempt: Attempt,

@@ -60,7 +60,10 @@ export class IdFilter {
   }
 }
 
-/** Returns `null` if more than half of the bits would be set in a filter of half the length. */
+/**
+ * Returns the filter with half its length. Returns `null` if more than half of its bits would then
+ * be set.
+ */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);

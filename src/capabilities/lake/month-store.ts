@@ -106,8 +106,8 @@ export async function settleMonth(
 }
 
 /**
- * Releases a month whose events have left `sluice.events`. Returns false if the month was changed
- * concurrently.
+ * Releases a month whose events are no longer in `sluice.events`. Returns false if the month was
+ * changed concurrently.
  */
 export async function releaseMonth(
   db: Database,

@@ -33,7 +33,7 @@ export interface MirrorScope {
 /**
  * `isLogged`: the log contains all changes since the file was received. `isDoubtful`: the load
  * refused records for a reason other than suppression. A profile that seems to be missing may be in
- * one of them.
+ * one of these records.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {

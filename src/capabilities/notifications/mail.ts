@@ -72,7 +72,8 @@ function openTransport(
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
-    // If the sender could not be opened, sending the message has already failed with this error.
+    // Ignores an error from opening the sender, because sending the message has already failed with
+    // the same error.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -149,7 +150,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // If the disk is full, every attempt would leave a partial file.
+      // Without this step, every attempt would leave a partial file if the disk is full.
       await rm(`${file}.part`, { force: true });
       throw error;
     }

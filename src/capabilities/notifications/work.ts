@@ -7,8 +7,8 @@ export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
 /**
- * Policy for deliveries. The task has the same attempts and pauses, so that they also apply if our
- * own code fails.
+ * Policy for deliveries. The task of a delivery uses the same attempts and pauses, so that they
+ * also apply after a failure of our own code.
  */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 

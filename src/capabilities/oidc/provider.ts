@@ -19,7 +19,7 @@ const CLOCK_TOLERANCE_S = 120;
 /** A failed sign-in. `code` selects the message that is shown. */
 export class ProviderProblem extends Error {
   readonly code: ProblemCode;
-  /** Fields for the log. They contain no personal values. */
+  /** Fields for the log. They contain no personal data. */
   readonly facts: object;
 
   constructor(code: ProblemCode, cause: unknown, facts: object = {}) {
@@ -266,7 +266,10 @@ const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_ABORT: 'away',
 };
 
-/** Returns the code of a problem. If the error is not from OAuth, the provider did not answer. */
+/**
+ * Returns the code of a problem. An error other than an OAuth error means that the provider did not
+ * answer.
+ */
 function codeOf(error: unknown): ProblemCode {
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && code.startsWith('OAUTH_')) {

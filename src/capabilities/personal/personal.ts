@@ -24,8 +24,8 @@ export const personal: Capability = {
 };
 
 /**
- * Marks a load with personal properties. The text of its records must not be stored. Call it in the
- * transaction that accepts the load.
+ * Marks a load as containing personal properties. The text of the load's records must not be
+ * stored. Call it in the transaction that accepts the load.
  */
 export const keepNoText = addPersonalLoad;
 
@@ -118,7 +118,7 @@ export class PersonalProperties {
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
     // A CSV cell may contain the object as text. Text that cannot be parsed is dropped, because it
-    // may contain personal values.
+    // may contain personal data.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);

@@ -45,7 +45,8 @@ export class Pattern {
   /** Maximum length of a text that is matched, in UTF-16 units. A longer text does not match. */
   readonly maxLength: number;
   /**
-   * A set that contains only this pattern, because RE2 limits the memory for steps only for sets.
+   * A set that contains only this pattern. A set is needed because RE2 limits only the memory of
+   * sets.
    */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 

@@ -176,8 +176,8 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to the 28th of a month. `judge` checks all
- * other dates.
+ * Returns true for a date such as 2026-11-20 or 2026-11-20T12:34:56Z, up to the 28th of a month.
+ * `judge` checks all other dates.
  */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;

@@ -66,7 +66,7 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/** Due times during a pause are not made up for. Returns false if nothing changes. */
+/** Due times that pass during a pause get no runs. Returns false if nothing changes. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -86,7 +86,7 @@ export async function setPaused(
   return numUpdatedRows > 0n;
 }
 
-/** Stores a definition that applies from `now`. Earlier due times are not made up for. */
+/** Stores a definition that applies from `now`. Earlier due times get no runs. */
 export async function saveSchedule(
   db: Database,
   environmentId: number,

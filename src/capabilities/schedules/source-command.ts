@@ -243,8 +243,8 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads a stream continuously, so that its writer never waits. The returned function gives the last
- * bytes.
+ * Reads a stream continuously, so that its writer never waits. The returned function returns the
+ * last bytes that were read.
  */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);

@@ -103,8 +103,9 @@ const profileOf = (
 )`;
 
 /**
- * SQL for the lines whose profile has not changed, with the row's `ctid`. A concurrent change gives
- * the row a new `ctid`, so a statement that uses the old `ctid` skips the row.
+ * SQL that finds the lines whose profile has not changed, and the `ctid` of each profile's row. A
+ * concurrent change gives the row a new `ctid`, so a statement that uses the old `ctid` skips the
+ * row.
  */
 const unmoved = (
   entity: Entity,
@@ -182,8 +183,8 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
 }
 
 /**
- * SQL for the changes to `p` after the patch was written: the state before them (`seen`), and the
- * changed properties (`touched`). Changes that were reverted also count.
+ * SQL that summarises the changes to `p` after the patch was written: the state before these
+ * changes (`seen`), and the changed properties (`touched`). Changes that were reverted also count.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select

@@ -21,8 +21,9 @@ import {
 } from './walk-back.ts';
 
 /*
- * Writes the file of an undo, from one snapshot. The file has a line of JSON for each event, for
- * each profile to restore, remove or recreate, and for values that were changed later and are kept.
+ * Writes the file of an undo, from one snapshot. The file has a line of JSON for each event to
+ * remove, and for each profile to restore, remove or recreate. Further lines list values that are
+ * kept, because they were changed later.
  */
 
 /** @throws FinalFailure if the log no longer contains the changes */

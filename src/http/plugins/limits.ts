@@ -45,8 +45,8 @@ declare module 'fastify' {
 }
 
 /**
- * Share of the heap. If a process uses more, it spends its time on garbage collection until it
- * ends.
+ * Share of the heap above which a process spends its time on garbage collection until it runs out
+ * of memory.
  */
 const heapShare = 0.9;
 

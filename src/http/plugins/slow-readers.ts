@@ -16,7 +16,7 @@ const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
  * Maximum milliseconds for the client to read a piece of the response. Then the connection is cut.
- * For a whole piece, this means about 2 KiB per second.
+ * For a full piece, this corresponds to a speed of about 2 KiB per second.
  */
 const answerStallMs = 30_000;
 

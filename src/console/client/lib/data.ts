@@ -41,7 +41,8 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
 }
 
 /**
- * Returns the path without its query. Requests that differ only in filters have the same subject.
+ * Returns what a request is about: its path without the query. The subject does not change when the
+ * user changes a filter.
  */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';

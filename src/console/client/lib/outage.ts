@@ -54,7 +54,9 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** Returns a clock. While the page is hidden, its pauses do not end, unless `hidden` is true. */
+/**
+ * Returns a clock. The clock's pauses do not end while the page is hidden, unless `hidden` is true.
+ */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }

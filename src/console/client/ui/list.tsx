@@ -8,7 +8,9 @@ import { Empty, Loaded, Section } from './page.tsx';
 
 /** `num` aligns the cells of the column to the end. `minor` hides it on narrow screens. */
 export type Column<T> = readonly [
-  /** The title is a string if the console chose it, and an element if a caller chose it. */
+  /**
+   * A title chosen by the console is a string. A title chosen by a caller of the API is an element.
+   */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',

@@ -302,7 +302,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** The name is a string if the console chose it, and an element if a caller chose it. */
+/** A name chosen by the console is a string. A name chosen by a caller of the API is an element. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
