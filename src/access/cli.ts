@@ -190,7 +190,8 @@ const rotateKey = defineCommand({
 });
 
 /**
- * Prints a new key. Only the key itself is written to standard output, so that `$(…)` returns it.
+ * Prints a new key. Only the key itself is written to standard output, so that `$(…)` in a shell
+ * captures only the key.
  */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);

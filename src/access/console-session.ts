@@ -42,7 +42,7 @@ interface NewSession {
   readonly cookie: string;
 }
 
-/** Key id of sessions opened with ADMIN_KEY or a link. */
+/** Key id that is stored with sessions opened with ADMIN_KEY or a link. */
 const adminKeyId = 'ADMIN_KEY';
 
 /**
@@ -183,7 +183,7 @@ const ways: Readonly<Record<Holder, SignInWay<CoreSession>>> = {
   link: { holder: 'link', admit: async () => everything },
 };
 
-/** Returns true if the configured key has not changed since the sign-in. */
+/** Returns true if `key`, which is API_KEY or ADMIN_KEY, has not changed since the sign-in. */
 function isMarked({ cookie, row: { mark } }: CoreSession, key: string | null): boolean {
   return key !== null && mark !== null && timingSafeEqual(markOf(cookie, key), mark);
 }

@@ -25,11 +25,11 @@ export interface SignInContext extends ActContext {
 }
 
 /**
- * A way to sign in to the console. Each session stores the name of the way that opened it. That way
- * decides what the session may do.
+ * A sign-in method of the console. It also decides what its sessions may do. Each session stores
+ * the name of its sign-in method.
  */
 export interface SignInWay<Session extends HeldSession = HeldSession> {
-  /** Name of the way: at most 20 lower-case letters. */
+  /** Name of the sign-in method: at most 20 lower-case letters. */
   readonly holder: string;
   /** Decides at each request what the session may do in its environment. */
   admit(context: SignInContext, session: Session): Promise<Admission>;

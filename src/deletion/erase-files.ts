@@ -170,8 +170,9 @@ class CompositeIds {
 }
 
 /**
- * Returns true if a value may begin at this position, and false if the position is inside a word,
- * such as at `a:b` in `data:binary`. A byte of 0x80 or more may be the end of a non-ASCII space.
+ * Returns true if a value may begin at this position. For example, `data:binary` contains the id
+ * `a:b` inside a word, where no value begins. A value may follow a byte of 0x80 or more, because
+ * that byte may be the end of a non-ASCII space.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;

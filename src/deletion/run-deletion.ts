@@ -146,9 +146,9 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
 }
 
 /**
- * Removes the profiles of a batch. First removes the previous versions of these profiles from the
- * change log, several rows per call. The last call removes the remaining versions and the profiles
- * in one transaction.
+ * Removes the profiles of a batch. Each call except the last removes DELETION_BATCH_ROWS previous
+ * versions of these profiles from the change log. The last call removes the remaining versions and
+ * the profiles in one transaction.
  */
 async function removeBatch(
   db: Database,

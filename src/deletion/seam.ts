@@ -21,7 +21,7 @@ export interface DeletionSeam {
   /** Called in the transaction that marks a deletion as failed. */
   failed?(db: Database, environmentId: number): Promise<void>;
   /**
-   * Returns the time before which events may be only in files. Later events are all in the
+   * Returns the time before which events may exist only in files. Later events are all in the
    * database. `null` if there are no such files.
    */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;

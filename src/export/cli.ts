@@ -236,7 +236,7 @@ function toBody(options: ExportOptions, request: Wish): Readonly<Record<string, 
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // The export may have ended before the cancellation. That is reported as an InputError, which
+    // If the export ended before the cancellation, `cancelExport` throws an InputError. That error
     // needs no log entry.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
@@ -276,8 +276,8 @@ async function print(
 }
 
 /**
- * Writes the exported files to a folder. If this fails or is stopped, the folder does not exist.
- * Returns false if `signal` stopped it.
+ * Writes the exported files to a folder. If writing fails or is stopped, no folder remains. Returns
+ * false if `signal` stopped the writing.
  */
 async function save(
   { system, environmentId }: EnvironmentSession,

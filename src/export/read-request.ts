@@ -17,8 +17,8 @@ import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * Limited because each pattern is compared with every row and name. One comparison can take time
- * proportional to the product of the two lengths.
+ * The number of patterns is limited, because each pattern is compared with every row and name. One
+ * comparison can take time proportional to the product of the two lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 

@@ -35,8 +35,8 @@ export const EXPORT_PART_BYTES = GiB;
 const lostClaim = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export, until `signal` is aborted. All rows come from one snapshot. The export completes
- * with all of them or fails: one transaction records the files and the end of the export.
+ * Runs an export, until `signal` is aborted. All rows come from one snapshot. The export either
+ * completes with all rows or fails: one transaction records the files and the end of the export.
  */
 export async function runExport(
   context: ExportContext,

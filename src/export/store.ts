@@ -121,7 +121,7 @@ export async function completeExport(
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
-      // Equals the time in the manifest, whose file is already stored.
+      // This time must equal the time in the manifest, which is already stored.
       ended_at: endedAt,
       snapshot_at: snapshotAt,
       cursor,

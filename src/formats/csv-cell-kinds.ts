@@ -56,9 +56,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 
 /**
  * Returns true if each column in `positions` can be addressed only by its position, although the
- * first record is a header. That is the case if the column has no name but a value in every other
- * record. It is also the case if several columns have its name and at least one column contains
- * only data.
+ * first record is a header. Such a column either has no name and a value in every other record, or
+ * shares its name with other columns. In the second case, at least one named column of the file
+ * must also contain only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

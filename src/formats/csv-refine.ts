@@ -184,7 +184,8 @@ export interface Cut {
  */
 const leastPoints = 0.4;
 /**
- * A dialect counts as equally likely as the best one if it has more than this share of its points.
+ * A dialect counts as equally likely as the best one if it has more than this share of the points
+ * of the best one.
  */
 const clearShare = 0.95;
 

@@ -161,8 +161,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns `at` as the end of the content if it is before the limit. Otherwise, returns the end of
-   * the bytes, MORE or TOO_LARGE.
+   * Returns `at` if it is before the limit. At the limit, returns TOO_LARGE if the record has
+   * reached its maximum size. Otherwise, returns MORE or, if no more bytes follow, the limit.
    */
   #runOut(at: number): number {
     if (at < this.#limit) return at;

@@ -21,9 +21,9 @@ const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
  * Yields the same text as plain NDJSON. Bytes are replaced but never moved, so positions in the
- * source remain valid, and an invalid record remains invalid. In RFC 7464, an LF inside a record
- * becomes a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of
- * a line becomes a blank.
+ * source remain valid, and an invalid record remains invalid. In a JSON text sequence (RFC 7464),
+ * an LF inside a record becomes a CR. Like an LF, a CR is allowed between tokens and refused in
+ * strings. A comma at the end of a line becomes a blank.
  */
 export async function* plainLinesOf(
   source: AsyncIterable<Buffer>,

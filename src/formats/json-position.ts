@@ -50,8 +50,8 @@ export class JsonPosition {
 }
 
 /**
- * The depth of shorter text is not checked. It cannot slow down a parser, and the check would cost
- * more than it saves.
+ * The depth of shorter text is not checked. Such text cannot slow down a parser, and the check
+ * would cost more than it saves.
  */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
@@ -67,8 +67,8 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
 }
 
 /**
- * Returns false for nearly all records, which avoids the slower check. Searching for single
- * characters is many times faster.
+ * Returns true if the text contains more than `count` opening brackets. Most records contain fewer,
+ * so the slower check of the depth is rarely needed.
  */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;

@@ -359,7 +359,7 @@ class LineCopy {
 
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
-    // `#flush` may have written past the end of the buffer. Node does not report this.
+    // Node does not report it if `#flush` has written past the end of the buffer.
     if (this.#length > this.#out.length)
       throw new Fault('more lines came of a buffer than there is room for');
     return this.#out.subarray(0, this.#length);

@@ -37,8 +37,8 @@ const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
 /**
- * In UTF-16, most NULs are in the same half of the pairs. The other half, as in Ā (U+0100), may
- * contain one for every 8 of them.
+ * In UTF-16, most NULs are in the same half of the byte pairs. The other half may contain one NUL
+ * for every 8 NULs of that half, for example in Ā (U+0100).
  */
 const STRAY_SHARE = 8;
 /**
@@ -148,8 +148,8 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
   // Node 20's decoder allocates its output by the number of bytes in the current call, and throws
-  // if bytes pending from earlier calls need more space. Therefore, it is never called with few
-  // bytes.
+  // if bytes pending from earlier calls need more space. Therefore, the decoder is never called
+  // with few bytes.
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
@@ -220,8 +220,8 @@ function notesOfMark(name: string, declared: string | null): string[] {
 }
 
 /**
- * Accepts the declared encoding unless decoding would produce garbage. That happens if the bytes of
- * UTF-16 are swapped, or if other bytes are read as UTF-16.
+ * Accepts the declared encoding unless decoding would produce garbage. Garbage results if the two
+ * bytes of each UTF-16 character are swapped, or if other bytes are read as UTF-16.
  */
 function notesOfDeclared(declared: string, head: Buffer, utf16: string | null): string[] {
   const isUtf16Declared = declared.startsWith('utf-16');

@@ -55,8 +55,8 @@ const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
  * Returns a number with the fewest digits that still represent the same number (1.1000000000000001
- * becomes 1.1). Only numbers from 1e21 and below 1e-6 have an exponent. Whole numbers keep every
- * digit. Returns `null` if the text is not a number.
+ * becomes 1.1). Only numbers of at least 1e21 or below 1e-6 have an exponent. Whole numbers keep
+ * every digit. Returns `null` if the text is not a number.
  */
 export function numberText(text: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(text)) return text;

@@ -105,8 +105,8 @@ export class Fields {
   }
 
   /**
-   * If the value is missing, records a problem and returns ''. `others` lists the names that other
-   * services use for this field.
+   * Reads a required id. If the value is missing, records a problem and returns ''. `others` lists
+   * the names that other services use for this field.
    */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);

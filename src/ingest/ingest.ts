@@ -159,7 +159,7 @@ function openBatchWindow(
 
 /**
  * Makes batches, and the single profiles that arrive after them, enter their commit windows in the
- * order of arrival. Without it, a batch that takes longer to read could be overtaken.
+ * order of arrival. Without this class, a batch that takes longer to read could be overtaken.
  */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();

@@ -6,12 +6,12 @@ import type { Database } from '../postgres/database.ts';
 /** A judge decides for each record whether it may be stored, and with which properties. */
 export interface JudgeSeam {
   /**
-   * Name under which an environment uses this judge (`src/postgres/uses.ts`). After the use has
-   * begun, all single records and batches of the environment are judged.
+   * Name under which an environment uses this judge (`src/postgres/uses.ts`). After an environment
+   * has begun to use the judge, all of its single records and batches are judged.
    */
   readonly use: string;
   /**
-   * Returns the current stage, by which records are judged. `null` if all records are accepted.
+   * Returns the stage that judges records at the moment. `null` if all records are accepted.
    * @throws TransientError
    */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;

@@ -18,8 +18,8 @@ export class Judge {
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
   /**
-   * The record to store, or the refusal, by record. A window may be written several times, but each
-   * record is judged only once.
+   * For each received record, the record to store or the refusal. A window may be written several
+   * times, but each record is judged only once.
    */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 

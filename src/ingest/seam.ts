@@ -7,8 +7,8 @@ import type { ReadItem } from './read-batch.ts';
 /** Accepts calls in the format of another service at the URLs of our own calls. */
 export interface CallSeam {
   /**
-   * Sentence about these calls for the API document. `answers` are their responses by status, and
-   * `refuses` their error codes.
+   * Sentence about these calls for the API document. `answers` contains the responses to these
+   * calls by status. `refuses` contains the error codes.
    */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;

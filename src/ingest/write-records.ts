@@ -106,8 +106,8 @@ class Drafts {
   }
 
   /**
-   * Returns the rows of the keys that have a record, or those of the other keys. `isOwn` selects
-   * which.
+   * Returns the rows of the keys that have a record if `isOwn` is true. Otherwise, returns the rows
+   * of all other keys.
    */
   rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];

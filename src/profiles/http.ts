@@ -102,9 +102,8 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are names such as `identify`. The path `/users/identify` looks like the path of a
- * profile, but accepts only POST. A GET request for it returns the profile with that ID, if there
- * is one.
+ * `postPaths` are names such as `identify`. `POST /companies/identify` is a call of its own. `GET
+ * /companies/identify` returns the profile with that ID or, if there is none, `method_not_allowed`.
  */
 const texts = {
   users: {

@@ -176,7 +176,7 @@ export function readPropertyFilter(text: string): PropertyFilter {
 }
 
 /**
- * Returns the value as JSON if it may be a boolean or a number, with all digits of a number.
+ * Returns the value as JSON if it may be a boolean or a number. Keeps all digits of a number.
  * Otherwise, returns nothing.
  */
 function unquoted(value: string): string[] {

@@ -17,8 +17,8 @@ const others = new BroadcastChannel('sluice-session');
 others.addEventListener('message', () => location.reload());
 
 /**
- * Message for the user of a refused one-time link. Empty if the link had been used or had expired.
- * `null` if no link was refused.
+ * Error message shown if a one-time link was refused. Empty if the link had been used or had
+ * expired. `null` if no link was refused.
  */
 export const linkRefusal = signal<string | null>(null);
 
@@ -72,7 +72,10 @@ export async function signOut(): Promise<void> {
   else location.assign(address);
 }
 
-/** Chooses another environment. Reloads the page, because it still shows the previous one. */
+/**
+ * Chooses another environment. Reloads the page, because the page still shows data of the previous
+ * environment.
+ */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

@@ -152,10 +152,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/**
- * Returns the cells of each row by column name. A row of JSON that is truncated becomes a single
- * cell.
- */
+/** Returns the cells of each row by column name. A truncated JSON row becomes a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {

@@ -17,8 +17,8 @@ declare module '../../console/client/lib/jobs.ts' {
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
 /**
- * Shows nothing if lists in the request were truncated, because the button would then create a
- * different export.
+ * Shows a button that repeats the export. The button is missing if lists in the request were
+ * truncated, because the new export would be different.
  */
 export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();

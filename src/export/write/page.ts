@@ -17,8 +17,9 @@ import {
 } from '../filter.ts';
 
 // These queries select the rows in key order. A query around them (`from (…) page`) computes the
-// exported columns, so that PostgreSQL sorts only short rows. It has the same ORDER BY, because
-// PostgreSQL guarantees only the order of the outermost query. This does not cost a second sort.
+// exported columns, so that PostgreSQL sorts only short rows. This outer query has the same ORDER
+// BY, because PostgreSQL guarantees only the order of the outermost query. The repeated ORDER BY
+// does not cost a second sort.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);

@@ -134,8 +134,8 @@ const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
 /**
- * JavaScript represents integers with fewer digits exactly. With this number of digits, it does so
- * unless the first digit is a nine.
+ * Integers with fewer digits are exact in JavaScript. Integers with this number of digits are exact
+ * unless the first digit is 9.
  */
 const exactDigits = 16;
 const NINE = 0x39;

@@ -153,7 +153,7 @@ export interface GroupFile {
   endGroup(): Promise<void>;
   /**
    * Ends the file. Must be called once, after the last group, even if the file has no groups.
-   * Returns facts for the owner. Returns `null` if there is no owner.
+   * Returns the facts to pass to `FileOwner.onFile`, or `null` if the file has no owner.
    */
   end(): Promise<FileFacts | null>;
 }

@@ -272,8 +272,8 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // There is no content hash. It would depend on the order of the rows, which is that of their
-    // last change. Loading the file does not restore the times of these changes.
+    // A stream has no content hash. The hash would depend on the order of the rows. Profiles are
+    // ordered by the time of their last change, which is different after the file has been loaded.
     content: null,
   };
 }

@@ -186,7 +186,7 @@ export function arrayText(items: readonly string[]): string {
 }
 
 /*
- * These operators compare strings as numbers or dates, if they have the form of one. The form is
+ * These operators compare only strings that have the form of a number or of a date. The form is
  * checked in `case`, because PostgreSQL may evaluate the operands of `and` in any order.
  */
 
@@ -304,7 +304,10 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/** Limits the length of a string. Checks its bytes, because numbers and dates are ASCII. */
+/**
+ * Tests whether a string is short enough to be compared. Counts bytes instead of characters,
+ * because numbers and dates are ASCII.
+ */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }

@@ -120,7 +120,10 @@ class Reader {
     return true;
   }
 
-  /** True if there are so many problems or conditions that no further problems are reported. */
+  /**
+   * True if the segment exceeds the maximum number of conditions, or if the maximum number of
+   * problems is reached. Further problems are not reported.
+   */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }

@@ -65,7 +65,7 @@ export type PropertyTest =
 export interface SegmentScope {
   readonly environmentId: number;
   /**
-   * End of the days in conditions such as "within 7 days". All statements of a response use the
+   * Instant at which a period such as "within 7 days" ends. All statements of a response use the
    * same time.
    */
   readonly now: Date;
