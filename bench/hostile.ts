@@ -79,8 +79,8 @@ function sender({ address, key }: Target): Send {
 }
 
 /**
- * Posts an event every few milliseconds. Returns a function that stops posting and returns the
- * duration of each event.
+ * Posts an event every few milliseconds. Returns a function that stops posting and returns how long
+ * each event took.
  */
 function startEvents(send: Send): () => Promise<number[]> {
   let isStopped = false;

@@ -37,8 +37,8 @@ const pool =
       });
 
 /**
- * Text of each waiting event, as the statement expects it, and the function that responds to its
- * request.
+ * For each waiting event, its text in the form that the statement expects, and the function that
+ * responds to its request.
  */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];
 let running = 0;

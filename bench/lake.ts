@@ -107,8 +107,9 @@ async function moveAll(environmentId: number): Promise<void> {
 }
 
 /**
- * Removes the expired month from the database. With a lake, pruning moves the month there. Without
- * a lake, pruning deletes the month, and this function creates it again for the next measurement.
+ * Removes the expired month from the database. With a lake, pruning moves the month to the lake.
+ * Without a lake, pruning deletes the month, and this function creates it again for the next
+ * measurement.
  */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };

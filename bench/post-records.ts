@@ -7,7 +7,7 @@ export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Name that every record of this run contains, to tell its rows from those of other runs. */
+  /** Name that every record of this run contains. It identifies the rows of this run. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;

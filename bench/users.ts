@@ -47,7 +47,7 @@ export interface UsersComparison {
   readonly turns: number;
   /** Keys of the steps to run. The first step always runs. */
   readonly only: readonly string[];
-  /** Keys of the other ways to compare with. */
+  /** Keys of the other ways to load users, with which sluice is compared. */
   readonly against: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Renders the OpenAPI document as pages: docs/api.md with what all calls have in common, and for
- * each tag a page of docs/api with its calls and records.
+ * Renders the OpenAPI document as pages. docs/api.md describes what all calls have in common. For
+ * each tag, docs/api has a page with the calls and records of the tag.
  */
 import type { Answer, ApiDocument, MediaType, Operation, Reference } from '../src/http/api-document.ts';
 import {
@@ -56,7 +56,10 @@ class TagPage {
     return this.#document.tags.find(({ name }) => name === this.tag)?.description ?? '';
   }
 
-  /** Returns the names of all records that the calls of the page use, even inside other records. */
+  /**
+   * Returns the names of all records that the calls of the page use, including records inside other
+   * records.
+   */
   recordNames(): string[] {
     const names = new Set<string>();
     const collect = (value: unknown) => {

@@ -5,8 +5,8 @@ import type { Database } from './database.ts';
 
 // An act is something that a person or program decides to do with keys, settings, jobs or
 // downloads. Writing a single record is not an act. The code that performs an act also reports it,
-// in the same transaction. Capabilities can listen to these reports. If none listens, a report does
-// not run any statement.
+// in the same transaction. Capabilities can listen to these reports. If no capability listens, a
+// report runs no statements.
 
 export interface ActListener {
   /** Runs in the transaction of the act. If it throws, the act is rolled back. */

@@ -8,14 +8,14 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Returns a condition for rows with this key. It uses the index on key hashes. */
+/** Returns an SQL condition that matches rows with this key and can use the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. The log may contain positions that the server has not reached yet, for
- * example after the database was copied from another server. In this case, raises the server's next
- * position above them.
+ * Adds missing partitions. After the database was copied from another server, the log may contain
+ * higher positions than this server has reached. In this case, raises the server's next position
+ * above all positions in the log.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -28,8 +28,8 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
 }
 
 /**
- * Switches the log on if CHANGES_DAYS is greater than 0, otherwise off. The state applies to all
- * processes. It is set by the server that started last.
+ * Switches the log on if CHANGES_DAYS is greater than 0, otherwise off. The server that started
+ * last determines the state for all processes.
  */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
@@ -41,8 +41,8 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
 }
 
 /**
- * Adds partitions for the coming days and drops those of past days. A past partition that is in use
- * is dropped later.
+ * Adds partitions for the coming days, and drops those that are more than `days` days old. An old
+ * partition that is in use is dropped later.
  */
 export async function maintainChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);

@@ -14,7 +14,7 @@ import {
 
 // A connection can become silent without being closed: an address moves, a firewall forgets the
 // connection, a pooler hangs. Without this monitor, the statement on that connection would wait
-// forever, and with it a chunk, commit lane or export.
+// forever, and the chunk, commit lane or export that runs it would never end.
 // Once a second, the monitor checks the byte counters of every socket on which a statement waits.
 // If a response is overdue, the monitor opens a new connection and reads the activity of the
 // waiting session. If that session is working or waits for a lock, the monitor does nothing.
@@ -28,7 +28,7 @@ const tickMs = 1_000;
 const silentTicksAllowed = 5;
 /**
  * For each block of this many sent bytes, one more check without a response is allowed, because a
- * slow network may still be sending them.
+ * slow network may still be sending the bytes.
  */
 const bytesPerTick = 512 * 1024;
 /** A session is ended only if its activity has not changed for this number of milliseconds. */
@@ -292,7 +292,8 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // After it has called `end`, the caller has no error listener, so the socket gets no error.
+  // A caller that has called `end` no longer listens for errors, so the socket is destroyed without
+  // an error.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -52,8 +52,8 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // PostgreSQL sends the number of rows after the last row. An empty query waits until it has
-  // arrived.
+  // PostgreSQL sends the number of rows after the last row. The empty query below returns only
+  // after that number has arrived.
   await client.query('');
   return stream.rowCount;
 }
@@ -72,8 +72,8 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 // Therefore, `setParameters` stores each parameter in a setting of the transaction, and the
 // compiler writes `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the
 // type. current_setting is stable, so the planner uses the value for estimates, indexes and
-// partitions. Elsewhere in a statement, PostgreSQL would read and cast the setting again for each
-// row. To prevent this, a parameter that only has a cast, as in sql`${value}::text[]`, becomes a
+// partitions. In a filter, however, PostgreSQL would read and cast the setting again for each row.
+// To prevent this, a parameter that only has a cast, as in sql`${value}::text[]`, becomes a
 // subquery, which runs only once.
 const prefix = 'sluice.p';
 /**

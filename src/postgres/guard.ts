@@ -33,7 +33,8 @@ export interface Guard {
   readonly environments: readonly number[];
   /**
    * Each item is the id of an environment and the name of a capability that it uses, such as `1
-   * name`. If an environment also uses another capability, the statement fails with `isUnknownUse`.
+   * name`. If an environment uses a capability that is not listed, the statement fails with an
+   * error for which `isUnknownUse` returns true.
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;

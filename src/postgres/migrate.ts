@@ -9,7 +9,10 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/** Spells SLUI. Only one process per database can have this lock and migrate. */
+/**
+ * Key of an advisory lock (ASCII: SLUI). Only the process that has this lock may migrate the
+ * database.
+ */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 

@@ -116,10 +116,7 @@ function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/**
- * Runs `work` unless another process is already pruning this database. In that case, returns
- * `null`.
- */
+/** Runs `work`. If another process is already pruning this database, returns `null` instead. */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [

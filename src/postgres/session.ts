@@ -250,7 +250,7 @@ export async function inSnapshot<T>(
     return result;
   } catch (error) {
     // When a client is released with an error, the pool closes its connection and can open another
-    // one. `end` needs that connection.
+    // one. `end` needs this second connection.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;

@@ -5,8 +5,8 @@ import { columnOf, type Database } from './database.ts';
 
 // Records which capabilities each environment uses, so that a capability costs nothing in other
 // environments. A use is permanent. A process may have composed a statement for single records
-// before an environment began a use. Therefore, each statement reads the table of uses under a
-// lock, and fails if it does not know a use.
+// before an environment began to use a capability. Therefore, each statement reads the table of
+// uses under a lock, and fails if the table has a use that the statement does not know.
 
 /**
  * Records a use. Must be called in the transaction that writes the capability's data. After the

@@ -100,7 +100,10 @@ class Connections {
     for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
-  /** Closes idle connections now, and all others after their response, which announces this. */
+  /**
+   * Closes idle connections now. Closes each other connection after its response, which announces
+   * the closing.
+   */
   closeIdle(): void {
     this.#isStopping = true;
     this.leave();

@@ -257,8 +257,8 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // The server gets its signal at the beginning of this phase. It therefore stops even if the
-    // phase does not have enough time.
+    // The server gets its signal at the beginning of this phase. Therefore, the server stops even
+    // if the phase does not have enough time.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

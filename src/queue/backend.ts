@@ -156,9 +156,9 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
-    // The loss of an idle connection is ignored. The pool replaces such a connection, and a query
-    // that fails reports the loss. BullMQ's own listeners would report each loss once per BullMQ
-    // object of the process.
+    // The loss of an idle connection is ignored. The pool replaces the connection. If a connection
+    // is lost during a query, the error of the query reports the loss. BullMQ's own listeners would
+    // report each loss once per BullMQ object of the process.
     this.pool.removeAllListeners('error');
     this.pool.on('error', () => undefined);
   }

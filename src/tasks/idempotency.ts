@@ -15,8 +15,8 @@ export interface EarlierAnswer<JobId> {
 /**
  * Claims a key for a request, in the request's transaction. `jobId` is the id of the job that the
  * request creates, or `null`. Returns `null` if the key is new. Otherwise, returns the response to
- * the earlier request. If another request is using the key, waits until that request has been
- * committed.
+ * the earlier request. If another request is using the key, waits until the transaction of that
+ * request has ended.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(

@@ -6,7 +6,7 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** A limit that is never reached. Periodic tasks must not fail permanently. */
+/** A limit that is never reached, because periodic tasks must not fail permanently. */
 const endless = 1_000_000;
 
 /**

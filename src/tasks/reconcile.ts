@@ -80,8 +80,8 @@ export function startReconciler<C extends TaskContext>(
 
 /**
  * Runs a suspect in a separate worker process, and resolves when that process ends. A suspect is a
- * task that has lost SUSPECT_LOSSES workers. Another task in the same process may have ended those
- * workers. If the suspect runs alone and still loses its worker, the suspect is the cause.
+ * task that has lost SUSPECT_LOSSES workers. Another task in the same process may have caused these
+ * losses. If the suspect runs alone and still loses its worker, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

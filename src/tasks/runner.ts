@@ -149,7 +149,9 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** `endSearch` must resolve when no further task can start. Default: none can. */
+  /**
+   * `endSearch` must resolve when no further task can start. Omit it if no task can start anyway.
+   */
   async stop(graceMs: number, endSearch?: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');

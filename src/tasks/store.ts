@@ -93,12 +93,12 @@ export interface NextTask {
 }
 
 /**
- * Returns up to `limit` pairs of kind and environment, in the order in which a worker tries to
- * claim a task of them. One pair is not enough, because other workers may claim its tasks first. If
- * the order were that of arrival, an environment with many early tasks would get all workers.
- * Therefore, the environment with the fewest running tasks is first. Among equals, the environment
- * that this process served longest ago is first (`served` is in this order). Tasks that have lost
- * too many workers are excluded (see `findSuspect`).
+ * Returns up to `limit` pairs of kind and environment. A worker tries to claim a task of the first
+ * pair, then of the next one. One pair is not enough, because other workers may claim all its tasks
+ * first. If tasks were claimed in the order of arrival, an environment with many early tasks would
+ * get all workers. Therefore, the environment with the fewest running tasks is first. Among equals,
+ * the environment that this process served longest ago is first (`served` is in this order). Tasks
+ * that have lost too many workers are excluded (see `findSuspect`).
  */
 export function findNextTasks(
   db: Database,
@@ -216,8 +216,8 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
 }
 
 /**
- * Renews the lease. Returns false if the claim no longer owns the task. In a transaction that is
- * rolled back in this case, the call is also a fence.
+ * Renews the lease. Returns false if the claim no longer owns the task. If the caller then rolls
+ * back its transaction, the call is also a fence.
  */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`

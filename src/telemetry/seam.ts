@@ -32,7 +32,10 @@ export interface FigureSeam {
   readonly retention?: Figures;
   /** Reads the latest SHOWN_FAILURES failures of work other than jobs. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;
-  /** Returns the needs of an environment, or of all environments if `environmentId` is `null`. */
+  /**
+   * Returns the problems of an environment that need attention. If `environmentId` is `null`,
+   * returns those of all environments.
+   */
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }
 

@@ -20,7 +20,10 @@ interface Command extends Streams {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Does not keep this process alive. A pipe to a process is a socket, but its type is a stream. */
+/**
+ * An object that must not keep this process alive. A pipe to a process is a socket and has `unref`,
+ * but its type is a stream, which lacks `unref`.
+ */
 interface Unreferable {
   unref(): void;
 }
@@ -35,7 +38,8 @@ export function commandSocket(): Promise<string> {
 
 async function startHost(): Promise<string> {
   const path = join(tmpdir(), `sluice-${randomUUID()}`);
-  // It has no IPC channel, because the program would take its starter for a part of itself.
+  // The host has no IPC channel. With one, the program would assume that another sluice process has
+  // started it.
   const host = spawn(process.execPath, [join(import.meta.dirname, 'command-host.js'), program, path], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });

@@ -26,8 +26,8 @@ async function commandsOf(heading: string): Promise<string> {
 }
 
 /**
- * Runs the commands of a section of the page in `folder`, after replacing each placeholder in
- * `filled` with its value. If a command fails, throws its output.
+ * Replaces each placeholder in `filled` with its value, and then runs the commands of a section of
+ * the page. The commands run in `folder`. If a command fails, throws its output.
  */
 async function follow(
   heading: string,

@@ -180,7 +180,7 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const log = join(folder, `${page.name.replaceAll('/', '-')}.log`);
   const script = [
-    // The command host cannot open the sockets that would be the standard streams.
+    // Without this line, the standard streams would be sockets, which the command host cannot open.
     `exec </dev/null >>"${log}" 2>&1`,
     ...page.commands.map(({ text }, at) =>
       [...(looksAtJob.test(text) ? [pause] : []), `echo "=== ${at}"`, fill(text)].join('\n'),

@@ -142,8 +142,8 @@ function startWorkers(site: Site) {
 
 /**
  * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. When a task has
- * lost three workers, sets its losses to one below the limit, because the service only counts the
- * losses in between.
+ * lost three workers, sets its losses to one below the limit, because the service would only count
+ * the losses in between.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

@@ -59,7 +59,8 @@ test('jobs list, show and cancel handle loads, exports and deletions', async () 
     status: 'cancelled',
   });
   await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
-  // For a job that has ended, --watch returns immediately. The exit code shows if it succeeded.
+  // For a job that has ended, --watch returns immediately. The exit code shows whether the job
+  // succeeded.
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;

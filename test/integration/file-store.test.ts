@@ -68,7 +68,7 @@ function s3Location(): S3Location {
   return storage;
 }
 
-/** A member of Node's sockets that is missing in their type. */
+/** A member of Node's sockets that is missing from their type. */
 interface Handled {
   readonly _handle: { readStop(): void };
 }

@@ -155,8 +155,8 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 /**
  * If the pid in the lock file belongs to another program, replaces the pid with one that no process
  * has. The file must not be removed, because PostgreSQL uses it to find the shared memory of a
- * killed server, which children of that server may still use. If the pid is dead or the lock file
- * is a newer one, does nothing.
+ * killed server, which children of that server may still use. Does nothing if no process has the
+ * pid, or if the lock file now contains another pid.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

@@ -64,9 +64,9 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * Runs initdb with the builtin locale C.UTF-8, which is fast and supports upper and lower case
- * beyond ASCII. Upgrades of system libraries cannot corrupt indexes that use this locale. By
- * default, initdb enables checksums and syncs its files to disk.
+ * Runs initdb with the builtin locale C.UTF-8, which is fast and converts the case of all letters,
+ * not only of ASCII letters. Upgrades of system libraries cannot corrupt indexes that use this
+ * locale. By default, initdb enables checksums and syncs its files to disk.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -158,18 +158,18 @@ function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, s
 }
 
 const writing = {
-  // Fewer checkpoints mean that fewer images of whole pages are logged.
+  // Fewer checkpoints mean that fewer full-page images are written to the WAL.
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // Room for the log that COPY writes in bursts.
+  // Room for the WAL that COPY writes in bursts.
   wal_buffers: '16MB',
   // There are no replicas. With `minimal`, the content of a new table or index is synced to disk
-  // instead of being logged.
+  // instead of being written to the WAL.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Compression would halve the log of a merge with many updates, but cost 8 % of the merge's time
-  // on two cores (measured). The package lacks lz4 and zstd.
+  // Compression would halve the WAL of a merge with many updates, but would make the merge 8 %
+  // slower on two cores (measured). The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 
@@ -198,8 +198,8 @@ function housekeeping({ platform }: Machine): Record<string, string> {
 }
 
 const logging = {
-  // The server logs only messages about itself. sluice logs the errors of its statements instead,
-  // because the server would write data of people from the statement to this log.
+  // The server logs only messages about itself. sluice itself logs the errors of its statements.
+  // The server would also log the text of a failed statement, which may contain data of users.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',

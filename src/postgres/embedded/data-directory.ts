@@ -107,8 +107,8 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
 }
 
 /**
- * Creates one folder at a time, because Node's `recursive` option never returns in places such as
- * /proc.
+ * Creates one folder at a time, because `mkdir` with Node's `recursive` option never returns in
+ * places such as /proc.
  */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
@@ -185,7 +185,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // If the disk is full, each failed attempt would otherwise leave a draft behind.
+    // If the disk is full, each failed attempt would otherwise leave a temporary file behind.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {

@@ -28,7 +28,7 @@ export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 /**
  * Returns the argument that specifies the data directory. If root runs PostgreSQL under another
  * account, that account may not have access to the path. Therefore, root enters the directory
- * first, and the argument is the working directory. PostgreSQL finds out its absolute path.
+ * first, and the argument is the working directory. PostgreSQL determines the absolute path itself.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
@@ -105,8 +105,9 @@ const candidates = ['postgres', 'nobody'] as const;
 /**
  * Returns the account that runs the server, or `undefined` if this process can run it. PostgreSQL
  * refuses to run as root. If this process is root, the account is the owner of the data directory
- * or of its parent folder, such as a container's volume. Therefore, root can also open a user's
- * data. If root owns both folders, the account is one of `candidates`.
+ * or of its parent folder, such as a container's volume. Therefore, root can also open a data
+ * directory that belongs to another user. If root owns both folders, the account is one of
+ * `candidates`.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;

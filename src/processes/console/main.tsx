@@ -93,9 +93,9 @@ function NotFound(): VNode {
 }
 
 /**
- * Shown instead of a screen that failed, or whose code could not be loaded. If an outage prevented
- * the loading, reloads the page when the outage is over. If there was no outage, the server
- * probably has a newer version, and the user can reload the page.
+ * Replaces a screen that failed, or whose code could not be loaded. If an outage prevented the
+ * loading, reloads the page when the outage is over. If there was no outage, the server probably
+ * has a newer version, and the user can reload the page.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

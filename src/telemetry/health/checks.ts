@@ -183,7 +183,7 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
   });
 }
 
-/** Returns the URL and its password. The password is returned as written and decoded. */
+/** Returns the URL, and its password both as written and decoded. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);

@@ -93,8 +93,8 @@ const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
 /**
- * Settings whose value can be harmful, by name. The function returns true for harmful values, in
- * the unit of `pg_settings`. The text is the advice that is shown.
+ * Settings whose value can be harmful, by name. The function gets the value in the unit of
+ * `pg_settings`, and returns true if the value is harmful. The text is the advice that is shown.
  */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>

@@ -212,7 +212,10 @@ async function configurationOf(environment: string, members: object): Promise<st
 }
 
 let configured: Promise<string> | undefined;
-/** Returns the name of an environment created from a file. Acts change it one after another. */
+/**
+ * Returns the name of an environment created from a file. Acts change this environment one after
+ * another.
+ */
 function configuration(): Promise<string> {
   configured ??= newConfiguration();
   return configured;
@@ -224,7 +227,7 @@ async function newConfiguration(): Promise<string> {
   return name;
 }
 
-/** Processes the schedule's runs until they end. Starts a worker meanwhile for their jobs. */
+/** Processes the schedule's runs until they end. Meanwhile, a worker runs their jobs. */
 async function endRuns(definition: ScheduleDefinition): Promise<void> {
   const context = scheduleContext(t, { localRoots: [folder], exportRoots: [folder] });
   const { status } = await withTasks(() => finish(context, definition));

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
 /*
- * Tests that load options, and rules for all records, also apply to records in other products'
- * formats.
+ * The options of a load, and the rules for all records, also apply to records in the formats of
+ * other products.
  */
 
 const { server } = await openServer({ worker: true });

@@ -231,7 +231,7 @@ interface OracleValue {
   readonly isTyped: boolean;
 }
 
-/** Returns the values that must be stored for a record. `null` if it must be refused. */
+/** Returns the values that must be stored for a record. `null` if the record must be refused. */
 function oracle(
   { properties, unknown }: { readonly properties: object; readonly unknown: string },
   user: Readonly<Record<string, Value>>,

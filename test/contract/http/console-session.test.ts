@@ -231,7 +231,7 @@ describe('signing in', () => {
   test('behind a proxy of TRUST_PROXY only the address that guesses must wait', async () => {
     const { server: fresh } = await start({ settings: { TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' } });
     // A proxy appends the caller's address to this list. The caller can invent all earlier
-    // addresses in it.
+    // addresses in the list.
     for (let n = 0; n < 10; n++)
       expect((await guess(fresh, `198.51.100.${n}, 203.0.113.1, 10.1.2.3`)).status).toBe(401);
     expect((await guess(fresh, '203.0.113.1')).status).toBe(429);

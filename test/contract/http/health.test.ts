@@ -169,8 +169,8 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // The server already knows that the connection is lost, so it must not wait for it. A prober
-      // usually allows only one second.
+      // The server already knows that the connection to Redis is lost, so the health check must not
+      // wait for Redis. A prober usually allows only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);

@@ -8,7 +8,10 @@ import type { TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
-/** A system for tests whose metrics differ. The first of them counts its requests. */
+/**
+ * A system shared by tests that check different metrics. The first test expects that the server has
+ * received no earlier requests.
+ */
 const { t: shared, server: sharedServer } = await openServer();
 
 /** Starts another server on the same data. The new server has not read the ledger yet. */

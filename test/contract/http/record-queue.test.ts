@@ -32,8 +32,8 @@ const kinds = [
 
 describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
   test('a record within the memory for waiting records is stored, and one beyond it is refused with 503', async () => {
-    // Each record consists mostly of spaces. They need as much memory as properties, but are parsed
-    // much faster. Parsing has to be fast, because records wait at most ten seconds.
+    // Each record consists mostly of spaces. Spaces need as much memory as properties, but are
+    // parsed much faster. Parsing has to be fast, because records wait at most ten seconds.
     const textOf = (i: number) =>
       JSON.stringify({ ...id, metadata: { [`mark${100 + i}`]: 'x' } }).padEnd(1_000_000);
     const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);

@@ -14,8 +14,8 @@ interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
   /**
-   * Opens a page below /console, signed in with the key of `default`. Until the test ends, another
-   * call navigates the same page, unless its options have an origin or a clock.
+   * Opens a page below /console, signed in with the key of `default`. Until the test ends, further
+   * calls navigate the same page, unless their options have an origin or a clock.
    */
   open(path: string, options?: PageOptions): Promise<Page>;
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
@@ -121,14 +121,14 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
     return page;
   }
   /**
-   * Signs out, and opens a response without scripts. Unlike `about:blank`, it needs no new process,
-   * because it has the same origin.
+   * Signs out, and opens a response without scripts. Unlike `about:blank`, this response has the
+   * same origin, so the browser needs no new process.
    */
   async function leave(page: Page, origin = stage.server.address) {
     await page.goto(new URL('/health/live', origin).href);
     await page.context().clearCookies();
   }
-  /** Ends everything that a test did to the page. */
+  /** Removes the routes and listeners that a test added to the page. */
   async function reset(page: Page) {
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     page.removeAllListeners('request');

@@ -30,8 +30,8 @@ const halfBatches = `
   where e.event_id is null or u.user_id is null`;
 
 /**
- * Expects that accepted records are stored once, refused or unanswered records at most once, and
- * nothing else.
+ * Expects that each accepted record is stored once, each refused or unanswered record at most once,
+ * and no other record.
  */
 export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const rows = await sql<{ id: string; times: number }>(storedIds);

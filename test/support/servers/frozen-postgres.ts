@@ -16,7 +16,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // A process may have ended since the list was made, such as the one that made the list.
+      // A listed process may have ended in the meantime, such as the session that made the list.
     }
   }
 }

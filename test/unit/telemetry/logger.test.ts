@@ -84,7 +84,7 @@ test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as 
   sink.write('three\n');
   sink.flushSync();
   expect(sink.dropped).toBe(3);
-  // These lines are longer than what the sink keeps while the disk is full.
+  // These lines exceed the amount that the sink keeps while the disk is full.
   for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
   expect(sink.dropped).toBe(5);
 });

@@ -365,7 +365,7 @@ describe('the files that are refused without a leftover', () => {
     );
   });
 
-  /** A line of 1 kB, because more lines would only take time. */
+  /** A line of 1 kB. The same number of bytes in more lines would only take longer. */
   const longLine = `${'a'.repeat(1_023)}\n`;
 
   // proves: inflate-bound
