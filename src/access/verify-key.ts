@@ -17,8 +17,8 @@ import { findEnvironment, type ListedEnvironment } from './environment-store.ts'
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
 /**
- * Limits for look-ups of keys and cookies that have not been valid before: how many run
- * concurrently, and how many wait.
+ * Limits for look-ups of keys and cookies that no earlier look-up has found valid: maximum number
+ * of running look-ups, and of waiting ones.
  */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
@@ -159,8 +159,8 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // Does not join a look-up that is older than the lifetime of a cache entry. Since it started,
-    // the key may have been revoked.
+    // Does not join a look-up that is older than the lifetime of a cache entry. The key may have
+    // been revoked since that look-up started.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);

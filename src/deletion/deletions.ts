@@ -32,8 +32,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion that starts after all loads accepted before it have ended. Returns the job id.
- * If the idempotency key is repeated, returns the job id of the first request.
+ * Queues a deletion. It starts when all loads that were accepted earlier have ended. Returns the
+ * job id. If the idempotency key is repeated, returns the job id of the first request.
  * @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(

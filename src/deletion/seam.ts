@@ -50,7 +50,7 @@ export interface DeletionOption {
   readonly record: string;
   /** Description in the command-line help. */
   readonly flag: string;
-  /** End of the question with which the command asks for confirmation. */
+  /** Last part of the question that the command asks before it starts the deletion. */
   readonly question: string;
 }
 

@@ -65,7 +65,7 @@ const manifest = Type.Object({
   cursor: Type.String(),
   /**
    * All events from this instant on are stored. Set only if the range of the export begins before
-   * it. Retention may have removed earlier events.
+   * this instant. Retention may have removed earlier events.
    */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**

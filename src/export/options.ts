@@ -32,7 +32,7 @@ export class ExportOptions {
   }
 
   findProblems(body: unknown): Problem[] {
-    // Compiled on demand, because most commands do not read a request.
+    // The schema is compiled on demand, because most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
     return this.#findProblems(body);
   }

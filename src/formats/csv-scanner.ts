@@ -8,17 +8,17 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  * Scans CSV as defined by RFC 4180, or with other characters for delimiter, quote and escape. LF,
  * CRLF and CR end records and may be mixed. The scanner remembers the positions of the next LF, CR
  * and quote. A line without a quote or escape therefore costs three comparisons and one `indexOf`.
- * All other records are read byte by byte. If `cells` is set, every record is scanned in that way.
- * All readers of a CSV must use the same marks (`marksOf`), so that they find the same records.
+ * All other records are read byte by byte. If `cells` is set, every record is read in that way. All
+ * readers of a CSV must use the same marks (`marksOf`), so that they find the same records.
  * docs/decisions/formats.md gives the reasons.
  *
  * The scanner refuses:
  * - `record_too_large`: a record longer than `maxRecordBytes`. The scanner skips all of it.
  * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
- * closing quote. The record extends to the end of a line that cannot be inside quotes, at most
- * `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell that is closed neither within `maxRecordBytes` nor later. The
- * record ends with the line where the cell begins, so a stray quote costs only one line.
+ *   closing quote. The record ends at a line end that is certainly outside quotes, or after
+ *   `maxRecordBytes`.
+ * - `unclosed_quote`: a quoted cell that is never closed, even after `maxRecordBytes`. The record
+ *   ends with the line where the cell begins, so a stray quote costs only one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,

@@ -329,7 +329,8 @@ class Sniffer {
   /**
    * Chooses a header for a file without an id column. The error about the missing column lists the
    * columns of this header. The header is the first record if at least half of the records fit that
-   * record. Otherwise, it is the first record that may contain names in the best dialect.
+   * record. Otherwise, the records are split in the most likely dialect, and the header is the
+   * first record that may contain column names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

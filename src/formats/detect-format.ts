@@ -53,11 +53,11 @@ const RECORD_SEPARATOR = '\u001e';
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
- * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrides the
- * hinted format only if it is obvious: `[` begins a JSON array and `{"users":[` an envelope. Any
- * other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson` examines such text
- * further. All other text has the hinted format, or is CSV by default. A hint alone cannot make a
- * file Parquet.
+ * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. The content overrides
+ * the hinted format only if the content is obvious: `[` begins a JSON array and `{"users":[` an
+ * envelope. Any other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson`
+ * examines such text further. All other text has the hinted format, or is CSV by default. A hint
+ * alone cannot make a file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {

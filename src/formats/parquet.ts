@@ -28,8 +28,8 @@ const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
  * Converts Parquet to NDJSON with hyparquet. The packed row group is kept in memory, and its rows
- * are unpacked in slices. Null values are omitted from the row, together with their key. If the
- * sizes in a file are false, only its sandbox is affected.
+ * are unpacked in slices. Null values are omitted from the row, together with their key. Wrong
+ * sizes in a file affect only the sandbox of that file.
  */
 
 /**

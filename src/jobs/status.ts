@@ -49,7 +49,8 @@ export const status = defineCommand({
     const config = readConfig(cli.processEnv, readFlags(command));
     await requireData(config);
     if (flags.worker) return withPool(await findDatabase(config), expectWorker);
-    // Loaded on demand, because `status --worker` runs every few seconds and does not need it.
+    // The checks are loaded on demand, because `status --worker` runs every few seconds and does
+    // not need it.
     const { examine } = await import('../telemetry/health/checks.ts');
     const misspelt = listMisspelt(cli).map(({ name, meant }) =>
       warning('settings', `${name} is not a setting of sluice`, `Did you mean ${meant}?`),

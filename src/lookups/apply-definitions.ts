@@ -28,7 +28,10 @@ export interface Applied {
   readonly blockedBy: readonly string[];
 }
 
-/** Rows per insert. Limited because a statement has at most 65 535 parameters. */
+/**
+ * Maximum number of rows per insert. The number is limited, because a statement has at most 65 535
+ * parameters.
+ */
 const batchRows = 1_000;
 
 /**

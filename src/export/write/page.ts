@@ -40,10 +40,10 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Adds what has been removed since the cursor. A removed property is exported as null, and a
- * removed profile as a separate row. If a profile was erased and then created again, its old
- * properties are no longer known. Therefore, the row for its removal precedes the row of the new
- * profile.
+ * Adds the properties and profiles that have been removed since the cursor. A removed property is
+ * exported as null, and a removed profile as a separate row. If a profile was erased and then
+ * created again, its old properties are no longer known. Therefore, the row for its removal
+ * precedes the row of the new profile.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;

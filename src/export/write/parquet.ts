@@ -161,7 +161,10 @@ export class ParquetFile {
   }
 }
 
-/** Text of a property value in a column of this type. Empty if the value has a different type. */
+/**
+ * For each column type, a function that converts a property value to text. Returns an empty text if
+ * the value has a different type.
+ */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),

@@ -209,8 +209,8 @@ const makers = {
 } as const;
 
 /**
- * Shows the changes of the profile at an API path. Each change has an author, a time, and the
- * profile before the change.
+ * Shows the changes of a profile. `of` is the API path of the profile. Each change has an author, a
+ * time, and the profile before the change.
  */
 function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
