@@ -157,9 +157,9 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a function that checks whether a file can be written into `folder`. The first call
- * creates the folder, later calls do not. If the folder is missing later, somebody removed it with
- * its files, or its mount was lost.
+ * Returns a function that checks whether a file can be written into `folder`. Only the first call
+ * creates the folder. If the folder is missing later, somebody has removed it with its files, or
+ * its mount was lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {

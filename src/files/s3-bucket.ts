@@ -78,7 +78,10 @@ export class S3Bucket {
     return UploadId;
   }
 
-  /** Uploads a part, counted from 1. Returns the part's tag, which `completeUpload` needs. */
+  /**
+   * Uploads a part. Parts are numbered from 1. Returns the part's tag, which `completeUpload`
+   * needs.
+   */
   async putPart(
     key: string,
     uploadId: string,

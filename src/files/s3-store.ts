@@ -24,7 +24,7 @@ const S3_REMOVALS_AT_A_TIME = 8;
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** Maximum size of a file in bytes. The size of parts depends on it. */
+  /** Maximum size of a file in bytes. The size of the parts depends on this maximum. */
   readonly maxFileBytes: number;
   /**
    * Sweeps abort unfinished uploads that are at least this many milliseconds old. Default: 48

@@ -10,8 +10,8 @@ interface NewObject {
 }
 
 /**
- * Uploads a file in parts from reused buffers, S3_PARTS_IN_FLIGHT at a time. Uploads a small file
- * in a single request. The file is invisible until `commit`.
+ * Uploads a file in parts, and a small file in a single request. Sends at most S3_PARTS_IN_FLIGHT
+ * parts at a time and reuses their buffers. The file is invisible until `commit`.
  */
 export class S3Writer implements FileWriter {
   readonly ref: FileRef;

@@ -93,7 +93,7 @@ export async function afterEnd(
   environmentId: number,
   { due, file }: LoadEnd,
 ): Promise<void> {
-  // Usually no job is waiting, which can be seen without locking the lane.
+  // Usually, no job is waiting. This look-up does not lock the lane.
   if ((await findLaneHead(context.db, environmentId)) !== null) await startLane(context, environmentId);
   await notifyQueue(context, due);
   if (file === null) return;

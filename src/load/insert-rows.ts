@@ -12,7 +12,7 @@ import type { LoadSource } from './running-store.ts';
 const NEW_ROW = 1;
 
 /**
- * Returns whether all users of the chunk could be new, so that it is worth trying to insert them.
+ * Returns whether all users of the chunk could be new. Only then is it worth trying to insert them.
  */
 export async function expectsNewUsers(
   db: Database,

@@ -74,8 +74,8 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // In a dry run, no event is stored. To find out what the chunk counted, it is read again without
-  // `repeats`.
+  // In a dry run, no event is stored. The chunk is read again without `repeats` to find out what
+  // the chunk has counted.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTaskTransaction(pool, claim, async (transaction) => {
     const added =
@@ -138,7 +138,8 @@ class Repeats implements IdCounter {
    */
   readonly more = new Set<number>();
   /**
-   * Records with an id under which a later chunk has stored its event. That event must be replaced.
+   * Records with an id under which a later chunk has already stored an event. That event must be
+   * replaced.
    */
   readonly replacing = new Set<number>();
   /**

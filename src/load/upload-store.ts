@@ -144,7 +144,8 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
 }
 
 /**
- * Records a file that is no longer used. If the caller cannot remove it now, the next pruning does.
+ * Records a file that is no longer used. If the caller cannot remove the file now, the next pruning
+ * removes it.
  */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`

@@ -91,7 +91,7 @@ interface RefusedProps {
 const noEdits: Edits = new Map();
 
 interface Checked {
-  /** By row: the reason why a load would refuse the edited record. */
+  /** For each row, the reason why a load would refuse the edited record. */
   readonly problems: ReadonlyMap<number, string>;
   readonly refused: number;
 }

@@ -150,7 +150,7 @@ export class CsvCells {
 
   /**
    * Returns the position in `bytes` at which the next copy of a cell can be stored. `length` is the
-   * length of the record. All copies of its cells together are shorter.
+   * length of the record. All copies of the record's cells together are shorter than the record.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;

@@ -79,7 +79,8 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // Types in `metadata` are detected only in the sampled records, so these must be mapped.
+      // In skipped records, the types in `metadata` are not detected. Therefore, the sampled
+      // records must be mapped.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
@@ -240,13 +241,13 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
 }
 
 /**
- * Byte order mark as a byte string. A file that was joined from several files contains several of
- * them.
+ * Byte order mark as a byte string. A file that was joined from several files may contain several
+ * byte order marks.
  */
 const byteOrderMark = '\xef\xbb\xbf';
 
 /**
- * Recognises records that repeat the header. A file that was joined from several files contains
+ * Recognises records that repeat the header. A file that was joined from several files may contain
  * such records.
  */
 export class RepeatedHeader {

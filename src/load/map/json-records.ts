@@ -182,8 +182,8 @@ export class JsonRecords {
   }
 
   /**
-   * If the preset derived further profiles from the record, adds the cells of these profiles. They
-   * do not count as rows.
+   * If the preset derived further profiles from the record, adds the cells of these profiles. These
+   * profiles do not count as rows.
    */
   #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
     let reason: Reason | null = null;

@@ -4,8 +4,8 @@ const initialRows = 16 * 1024;
 /** Only this many characters of each key are compared, after the prefix that all keys share. */
 const comparedChars = 5;
 /**
- * Only printable ASCII bytes are distinguished. This is the first of them. Any other byte counts as
- * the first or the last of them.
+ * First printable ASCII byte. Only printable ASCII bytes are distinguished. Any other byte counts
+ * as the first or the last printable byte.
  */
 const firstByte = 0x20;
 const distinctBytes = 96;

@@ -35,8 +35,8 @@ export class KnownName {
   }
 
   /**
-   * Returns `owner.find` for this name. Remembers the result, because every cell with this name
-   * needs it.
+   * Returns the result of `owner.find` for this name. Remembers the result, because every cell with
+   * this name needs it.
    */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {

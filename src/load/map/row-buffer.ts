@@ -83,8 +83,8 @@ export class RowBuffer {
 
   /**
    * Empties the buffer. If `stamp` is set, the rows can be copied directly into the profile table,
-   * because `stamp` contains the last columns of that table instead of the flags. It begins with a
-   * TAB and ends with a newline.
+   * because `stamp` contains the last columns of that table instead of the flags. `stamp` begins
+   * with a TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;

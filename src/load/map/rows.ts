@@ -161,9 +161,9 @@ export class Rows {
   }
 
   /**
-   * Writes a record that has lost `properties` properties, because their names are empty. Such a
-   * record gets no digest. Otherwise, the next load would skip the record without counting the
-   * loss.
+   * Writes a record that has lost properties because their names are empty. `properties` is the
+   * number of lost properties. Such a record gets no digest. Otherwise, the next load would skip
+   * the record without counting the loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);

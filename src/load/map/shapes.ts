@@ -3,8 +3,8 @@ import { role } from './cells.ts';
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
 /*
- * A shape specifies which cells of a record become properties of its row. It contains 1 for each of
- * their roles.
+ * A shape specifies which cells of a record become properties of its row. It contains 1 for the
+ * roles of these cells and 0 for all other roles.
  */
 export const ofProfile = shape(
   removed,

@@ -72,8 +72,8 @@ export class UnchangedRecords {
   }
 
   /**
-   * Marks records as unchanged if their claims are true. `refuted` contains the positions of the
-   * false claims, counted from 1.
+   * Marks records as unchanged if their profiles have the expected digests. `refuted` contains the
+   * positions of the digests that do not match, counted from 1.
    */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {

@@ -181,7 +181,7 @@ async function* guarded(
 }
 
 /**
- * Receives the complete file before it uses a sandbox. Otherwise, a slow sender would occupy the
+ * Receives the complete file before using a sandbox. Otherwise, a slow sender would occupy the
  * sandbox.
  */
 async function* convertAside(

@@ -35,7 +35,7 @@ const SNIFFED_HERE_BYTES = 64 * KiB;
 export interface ReceiveHints extends UnpackHints {
   /** Target size of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** Receive only about this many bytes of text. Default: everything. */
+  /** Approximate number of bytes of text to receive. Default: the whole file. */
   readonly sampleBytes?: number | undefined;
 }
 
@@ -159,7 +159,9 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** Dialect of worksheets. It need not be detected, because sluice itself converts them to CSV. */
+/**
+ * Dialect of worksheets. It need not be detected, because sluice itself converts worksheets to CSV.
+ */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {

@@ -139,8 +139,9 @@ async function* joined(
 }
 
 /**
- * Returns the only file, the only file with the name of a data file, or all files of lines sorted
- * by name.
+ * Returns the only file of the archive. If there are several files, returns the only one with the
+ * name of a data file. If there are several such files and all of them contain lines, returns all
+ * of them, sorted by name. Refuses any other archive.
  */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));

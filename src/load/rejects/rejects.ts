@@ -25,7 +25,7 @@ import {
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
 /**
- * A download reads at most this many rejects at a time, and at most about this many bytes of them.
+ * Maximum number of rejects that a download reads at a time, and their approximate maximum size.
  */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
@@ -110,8 +110,8 @@ interface Piece {
 }
 
 /**
- * Returns the lines without the rejects. Their memory can then be freed while a slow reader takes
- * the lines.
+ * Returns the lines without the rejects. The memory of the rejects can then be freed while a slow
+ * reader takes the lines.
  */
 async function readPiece(
   db: Database,

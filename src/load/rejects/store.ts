@@ -39,8 +39,8 @@ interface RefusedFrom {
 }
 
 /**
- * Inserts rejects in the transaction of the chunk. Compared with INSERT, COPY saves as much time as
- * determining the causes takes.
+ * Inserts rejects in the transaction of the chunk. COPY is faster than INSERT. The saved time is
+ * about the time for determining the causes.
  */
 export async function insertRejects(
   { client }: Transaction,

@@ -59,7 +59,7 @@ export async function takeForm<T, R>(
 }
 
 /**
- * Refuses an option after the file that would have changed how the file was read.
+ * Refuses an option that follows the file if the option would have changed how the file was read.
  * @throws InputError `invalid_field`
  */
 export function requireSaidBefore(
