@@ -149,7 +149,7 @@ export class FinalFailure extends Error {
 }
 
 /**
- * Thrown if an invariant is broken, which means a bug in sluice. A task that throws it is not
+ * Thrown if an invariant is broken. This is always a bug in sluice. A task that throws it is not
  * retried.
  */
 export class Fault extends Error {

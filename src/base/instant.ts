@@ -150,8 +150,8 @@ function nextDay(ms: number): string {
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
 /**
- * A smaller number is read as seconds since 1970. This number and larger ones are read as
- * milliseconds. The limit corresponds to the year 5138 in seconds and to 1973 in milliseconds.
+ * Numbers below this limit are read as seconds since 1970, and all others as milliseconds. The
+ * limit corresponds to the year 5138 in seconds and to 1973 in milliseconds.
  */
 const firstMilliseconds = 1e11;
 

@@ -45,7 +45,7 @@ export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 export const CHUNK_BYTES = 2 * MiB;
 export const CHUNK_RECORDS = 50_000;
 export const READ_BYTES = 256 * KiB;
-/** Number of bytes scanned in one step, which takes well under a millisecond. */
+/** Number of bytes scanned in one step. A step takes well under a millisecond. */
 export const SCAN_BYTES = 32 * KiB;
 /** Age at which a temporary or received file counts as abandoned if no process has touched it. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;

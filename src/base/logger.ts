@@ -28,7 +28,7 @@ const redacted = [
 
 /**
  * Returns a logger that writes to standard error: readable lines if standard error is a terminal,
- * otherwise JSON lines. It counts repeated problems instead of logging each of them.
+ * otherwise JSON lines. The logger counts repeated problems instead of logging each of them.
  */
 export function createLogger(level: string, name: string): Logger {
   const options = {

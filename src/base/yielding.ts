@@ -32,8 +32,8 @@ let busyMs = 0;
 
 /**
  * Resolves when it is the caller's turn to do work that takes well under a millisecond. Turns are
- * granted in the order of the calls. They use at most half of the event loop's time, so the process
- * can still serve requests.
+ * granted in the order of the calls. All turns together use at most half of the event loop's time,
+ * so the process can still serve requests.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {

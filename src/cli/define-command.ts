@@ -245,7 +245,7 @@ export function parseListOf<const T extends string>(
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
- * Parses a time relative to now (`30m`, `12h`, `90d`), or a date such as 2027-01-31, which means
+ * Parses a time relative to now (`30m`, `12h`, `90d`), or a date such as 2027-01-31. A date means
  * midnight UTC.
  */
 function parseTime(text: string, direction: 1 | -1, complaint: string): Date {

@@ -65,7 +65,8 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
 
 /**
  * Returns true if npm started this process. The environment variable alone is not sufficient,
- * because processes started by sluice inherit it. Only these have an IPC channel to their parent.
+ * because processes started by sluice inherit it. Such a process also has an IPC channel to its
+ * parent.
  */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;

@@ -36,7 +36,7 @@ export function isIsoDate(text: string): boolean {
 }
 
 /**
- * Checks only the dashes and the T, which takes a tenth of the time of the full pattern. A few
+ * Checks only the dashes and the T. This takes a tenth of the time of the full pattern. A few
  * strings that are not dates also pass.
  */
 export function resemblesIsoDate(text: string): boolean {

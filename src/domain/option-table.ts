@@ -98,8 +98,8 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // If `escape` is set to any character but a backslash, that character also encloses quoted
-    // cells, unless `quote` is set.
+    // If `escape` is a character other than a backslash, and `quote` is not set, the same character
+    // also encloses quoted cells.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }

@@ -78,8 +78,8 @@ export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
 // These keys occur only in files that were rewritten on receipt. `sluice_profiles` contains changes
-// to profiles that a record implies. They are not counted as records. If a record could not be
-// rewritten, `sluice_refused` contains the reason, and `sluice_raw` the original text.
+// to profiles that a record implies. These changes are not counted as records. If a record could
+// not be rewritten, `sluice_refused` contains the reason, and `sluice_raw` the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 

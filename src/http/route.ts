@@ -209,7 +209,7 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
 }
 
 /**
- * Creates a route whose handler sends the response itself, which saves the microseconds that a
+ * Creates a route whose handler sends the response itself. This saves the microseconds that a
  * promise costs.
  */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(

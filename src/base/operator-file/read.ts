@@ -25,7 +25,7 @@ export interface OperatorFile<S extends TSchema> {
 
 /**
  * Throws the problems of a file that was sent as the field `field` of a request. `details` contains
- * the line, which the console's editor marks.
+ * the number of the line that the console's editor marks.
  */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(

@@ -28,7 +28,9 @@ export interface Entry extends Omit<NewEntry, 'environmentId' | 'isCounted'> {
   readonly lastAt: Date;
 }
 
-/** Adds entries. They must be sorted, so that processes do not deadlock. */
+/**
+ * Adds entries. Callers must pass the entries in a fixed order, so that processes do not deadlock.
+ */
 export async function insertEntries(db: Database, entries: readonly NewEntry[]): Promise<void> {
   await sql`
     insert into audit_entries as e (

@@ -13,7 +13,10 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/** Maximum number of values in an inspection. Fewer records of a wide file are inspected. */
+/**
+ * Maximum number of values in an inspection. If a file has many columns, fewer of its records are
+ * inspected.
+ */
 const INSPECTED_VALUES = 250_000;
 
 /**

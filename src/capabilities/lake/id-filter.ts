@@ -10,8 +10,8 @@ export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 /*
  * A Bloom filter of the ids in a data file, with which a deletion can skip most files
  * (`findHolders`). All bits of an id are in one block, so a test needs only one memory access. The
- * filter is halved until more than half of its bits would be set. It has about 10 bits per id and
- * 1 % false positives.
+ * filter is halved until more than half of its bits would be set. The filter then has about 10 bits
+ * per id and 1 % false positives.
  */
 
 const bitsPerId = 7;

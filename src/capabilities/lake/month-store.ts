@@ -12,8 +12,8 @@ export const LAKE_SETTLE_HOURS = 24;
 
 /*
  * Months of the lake whose events are still in `sluice.events`. A writer reads the month's row in
- * the same snapshot as the events. It commits with `settleMonth` or `releaseMonth`, which return
- * false if the revision has changed.
+ * the same snapshot as the events. The writer commits with `settleMonth` or `releaseMonth`, which
+ * return false if the revision has changed.
  */
 
 export interface LakeMonth {
@@ -27,7 +27,10 @@ export interface MonthState {
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /** True if the files may still contain events that were removed from `sluice.events`. */
+  /**
+   * True if the files may contain events that were removed from `sluice.events`, or lack events
+   * that it contains.
+   */
   readonly isStale: boolean;
   readonly isDue: boolean;
   /** True while the month's events are being moved out of `sluice.events`. */
@@ -121,8 +124,8 @@ export async function releaseMonth(
 }
 
 /**
- * Records that a deletion has changed files. If `isStale`, these files may lack events that are
- * still in the database, so they are also marked as stale.
+ * Records that a deletion has changed files. If `isStale` is true, also marks the files as stale,
+ * because they may lack events that are still in the database.
  */
 export async function recordErasure(
   db: Database,

@@ -174,8 +174,8 @@ function logAttempt(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A response may contain the receiver's address, which must not be logged, so only its status
-    // is logged.
+    // A response may contain the receiver's address. The address must not be logged, so only the
+    // status of the response is logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');

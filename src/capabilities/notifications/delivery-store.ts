@@ -27,8 +27,8 @@ export interface Recipient {
 }
 
 /**
- * Inserts one delivery per receiver. Receivers with the same mail address share one. Returns their
- * ids.
+ * Inserts one delivery per receiver. Receivers with the same mail address share a delivery. Returns
+ * their ids.
  */
 export async function insertDeliveries(
   db: Database,

@@ -7,8 +7,8 @@ export type PersonalAction = (typeof personalActions)[number];
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
 /**
- * Drops or hashes values. A hash is not hashed again, because a corrected record is processed
- * twice.
+ * Drops or hashes values. A hash is not hashed again. A corrected record is processed twice, and
+ * its hashes must remain the same.
  */
 export class PersonalValues {
   readonly #key: Buffer | null;

@@ -7,8 +7,8 @@ const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
  * Reads a row from Userpilot's exports and data sync, which have the same kinds and columns as
- * sluice's records. Also reads a row from its lists `all_users` and `all_companies`, which do not
- * have kinds. Columns about the browser do not become properties of profiles.
+ * sluice's records. Also reads a row from Userpilot's lists `all_users` and `all_companies`. These
+ * rows do not have kinds. Columns about the browser do not become properties of profiles.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;

@@ -131,7 +131,7 @@ export class EntityStage {
 
   /**
    * Checks required properties. `isDerived`: the record is implied by another record, and may lack
-   * them.
+   * required properties.
    */
   end(isDerived: boolean): void {
     if (isDerived) return;

@@ -1,7 +1,7 @@
 /*
- * Rules about the content of an environment's records, from one file (docs/rules.md), which is
- * stored as a version. Every record passes through the stage built by `compile.ts`. A load keeps
- * the version with which it was accepted.
+ * Rules about the content of an environment's records. The rules come from one file
+ * (docs/rules.md), and each change to them is stored as a version. Every record passes through the
+ * stage built by `compile.ts`. A load keeps the version with which it was accepted.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';

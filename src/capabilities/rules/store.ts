@@ -81,7 +81,7 @@ export async function insertRules(
 }
 
 /**
- * After the first version of an environment's rules, waits until all writers know that it has
+ * After an environment gets its first rules, waits until all writers know that the environment has
  * rules.
  */
 export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {

@@ -63,9 +63,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Drops items whose job failed
- * or was cancelled, and exports whose files no longer exist. Returns false if there is no such run.
- * Call it in a transaction.
+ * Queues a failed or skipped run again, with the current definition. Drops refused items, items
+ * whose job failed or was cancelled, and exports whose files no longer exist. Returns false if
+ * there is no such run. Call it in a transaction.
  */
 export async function requeueRun(
   db: Database,

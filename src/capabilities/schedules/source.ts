@@ -29,7 +29,8 @@ export interface SourceItem {
   readonly key: string;
   readonly filename: string;
   /**
-   * Changes when the content changes. `null` if the version is not known before the item is opened.
+   * Text that changes when the content changes. `null` if the version is not known before the item
+   * is opened.
    */
   readonly version: string | null;
   /** `lastVersion` is the version that was loaded last. @throws SourceFailure */

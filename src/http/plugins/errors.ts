@@ -67,8 +67,8 @@ const tookTooLong = 'The database took too long for this; ask for less at a time
 
 /**
  * Converts an error to a response. The response states the cure, the unavailable part, or only that
- * the request failed. It never contains text that is not meant for callers. No other function
- * converts errors.
+ * the request failed. The response never contains text that is not meant for callers. No other
+ * function converts errors.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -262,8 +262,8 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // Node's `https.request` sends the body of a GET without a length, which is invalid. The
-  // preceding request was valid, so its response is sent.
+  // Node's `https.request` sends the body of a GET without a length. Such a body is read as a
+  // further, invalid request. The preceding request was valid, so its response is sent.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];

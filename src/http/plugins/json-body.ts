@@ -51,8 +51,8 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // Uses `onSend`, which always runs. If the client has disconnected, its response emits no
-    // event.
+    // Uses `onSend`, because this hook always runs. If the client has disconnected, its response
+    // emits no event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);

@@ -22,8 +22,8 @@ export function addRawBody(app: FastifyInstance): void {
  */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // The size of uploads is limited elsewhere. A second file is let through here, so that the
-    // handler can refuse it with a reason.
+    // The size of uploads is limited elsewhere. The plugin accepts a second file, so that the
+    // handler can refuse this file with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,

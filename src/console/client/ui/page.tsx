@@ -190,7 +190,7 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Shown if the status is 404, which is then not treated as an error. */
+  /** Shown if the status is 404. This status is then not treated as an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
