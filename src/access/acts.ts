@@ -45,10 +45,14 @@ export function setEnvironment(
 }
 
 /** @throws the same errors as `createApiKey` */
-export function issueKey(context: ActContext, environmentId: number, wish: NewApiKey): Promise<IssuedApiKey> {
+export function issueKey(
+  context: ActContext,
+  environmentId: number,
+  newKey: NewApiKey,
+): Promise<IssuedApiKey> {
   return act(
     context,
-    (db) => createApiKey(db, environmentId, wish),
+    (db) => createApiKey(db, environmentId, newKey),
     ({ keyId, label, scopes, expiresAt }) => ({
       action: 'key.created',
       environmentId,

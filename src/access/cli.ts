@@ -132,8 +132,8 @@ const createKey = defineCommand({
   inEnvironment: async (call) => {
     const { system, environmentId, flags } = call;
     const { label, scopes, expires } = flags;
-    const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
-    printIssued(call, await issueKey(system, environmentId, wish));
+    const newKey = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
+    printIssued(call, await issueKey(system, environmentId, newKey));
   },
 });
 

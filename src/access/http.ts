@@ -58,8 +58,8 @@ const create = route({
   answer: { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref },
   handle: async ({ system, environment, body: { label, scopes: allowed, expires_at } }) => {
     const expiresAt = dateOf(expires_at);
-    const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
-    const issued = await issueKey(system, environment, wish);
+    const newKey = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
+    const issued = await issueKey(system, environment, newKey);
     return { ...renderKey(issued), key: issued.key };
   },
 });

@@ -22,9 +22,9 @@ export interface Refusal {
    * Message for a refused value. It may depend on the keyword that the value violates. Default: the
    * text that the enclosing schema specifies.
    */
-  readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
-  /** True to report all errors inside the value as a single problem, whose text is in `says`. */
-  readonly whole?: true;
+  readonly wording?: Wording | ((value: unknown, keyword: string) => Wording);
+  /** True to report all errors inside the value as a single problem, whose text is in `wording`. */
+  readonly isOneProblem?: true;
 }
 
 const refusalKey = Symbol('refusal');
@@ -34,7 +34,7 @@ const refusalKey = Symbol('refusal');
  * copy a schema that several fields share.
  */
 export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
-  const value = typeof refusal === 'string' ? { says: { message: refusal } } : refusal;
+  const value = typeof refusal === 'string' ? { wording: { message: refusal } } : refusal;
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
 }
 
@@ -43,7 +43,7 @@ export function optional<T extends TSchema>(schema: T, refusal: Refusal | string
 }
 
 export function hasWording(schema: TSchema): boolean {
-  return refusalOf(schema)?.says !== undefined;
+  return refusalOf(schema)?.wording !== undefined;
 }
 
 /** Adds a rule that schemas cannot express. `problem` returns a sentence or `null`. */
@@ -101,8 +101,8 @@ export function throwProblems([first, ...more]: readonly Problem[]): void {
 }
 
 function readErrors(root: TSchema, errors: readonly SchemaError[], value: unknown): Problem[] {
-  const { whole, says } = refusalOf(root) ?? {};
-  if (whole) return [toProblem(says, value, '', [])];
+  const { isOneProblem, wording } = refusalOf(root) ?? {};
+  if (isOneProblem) return [toProblem(wording, value, '', [])];
   const tooLong = errors.filter(({ keyword }) => keyword === 'maxItems').map((error) => error.instancePath);
   const seen = new Set<string>();
   return chooseVariants(inOrder(errors))
@@ -181,8 +181,8 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): PlacedPro
     return [{ place: instancePath, problem: toProblem({ message }, undefined, keyword, keys) }];
   }
   const value = follow(whole, keys);
-  const says = findWording(root, keysOf(schemaPath), value, keyword);
-  const reason = keyword === '~refine' ? { ...says, message: error.message } : says;
+  const wording = findWording(root, keysOf(schemaPath), value, keyword);
+  const reason = keyword === '~refine' ? { ...wording, message: error.message } : wording;
   return [{ place: instancePath, problem: toProblem(reason, value, keyword, keys) }];
 }
 
@@ -193,15 +193,20 @@ function findWording(
   keyword: string,
 ): Wording | undefined {
   for (let end = path.length; end >= 0; end--) {
-    const says = refusalOf(follow(root, path.slice(0, end)))?.says;
-    if (says !== undefined) return typeof says === 'function' ? says(value, keyword) : says;
+    const wording = refusalOf(follow(root, path.slice(0, end)))?.wording;
+    if (wording !== undefined) return typeof wording === 'function' ? wording(value, keyword) : wording;
   }
   return undefined;
 }
 
-function toProblem(says: Refusal['says'], value: unknown, keyword: string, keys: readonly string[]): Problem {
-  const wording = typeof says === 'function' ? says(value, keyword) : says;
-  const { code = 'invalid_field', message = 'It does not fit', details = pathText(keys) } = wording ?? {};
+function toProblem(
+  wording: Refusal['wording'],
+  value: unknown,
+  keyword: string,
+  keys: readonly string[],
+): Problem {
+  const text = typeof wording === 'function' ? wording(value, keyword) : wording;
+  const { code = 'invalid_field', message = 'It does not fit', details = pathText(keys) } = text ?? {};
   return { code, message, details };
 }
 

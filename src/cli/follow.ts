@@ -15,8 +15,8 @@ const pollMs = growing(20, 200, 1.3);
 /** Maximum time to wait for the database to come back, for example after a restart. */
 const outageMs = 60_000;
 
-interface Looks<T> {
-  readonly look: () => Promise<T>;
+interface StateReader<T> {
+  readonly read: () => Promise<T>;
   readonly show: (seen: T) => void;
   readonly whenGone?: string;
   /** Default: a growing pause. */
@@ -28,12 +28,12 @@ interface Looks<T> {
  */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
-  { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
+  { read, show, whenGone = '', everyMs = pollMs }: StateReader<T>,
 ): Promise<T> {
   let state: T | null = null;
   const policy = { forMs: outageMs, pauseMs: everyMs, isTransient, signal };
   const hasEnded = async (): Promise<boolean> => {
-    state = await retry(policy, look);
+    state = await retry(policy, read);
     show(state);
     return state.endedAt !== null || state.status === 'held';
   };

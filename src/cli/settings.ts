@@ -77,8 +77,8 @@ export function flagName(setting: string): string {
  * variables.
  * @throws ConfigError
  */
-export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
-  const overrides: ProcessEnv = { ...readFlags(command), ...own };
+export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv = {}): Settings {
+  const overrides: ProcessEnv = { ...readFlags(command), ...ofCommand };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
   // Child processes inherit variables that their parent has already checked.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];

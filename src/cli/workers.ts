@@ -49,7 +49,7 @@ async function provideWorkers(
   // If Redis is unreachable, the command would wait without any message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
-  let own: Supervisor | null = null;
+  let supervisor: Supervisor | null = null;
   let isOver = false;
   const launch = (): void => {
     const processEnv = {
@@ -58,7 +58,7 @@ async function provideWorkers(
       // Only the workers of a service watch the inbox.
       INBOX_DIR: '',
     };
-    own = superviseWorkers({
+    supervisor = superviseWorkers({
       size: Math.max(Math.min(settings.config.workers, tasks), 1),
       entry,
       processEnv,
@@ -70,12 +70,12 @@ async function provideWorkers(
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
-  const late = setTimeout(() => whose === 'own' && own === null && launch(), afterMs);
+  const late = setTimeout(() => whose === 'own' && supervisor === null && launch(), afterMs);
   const watch = startWatch(checkMs, async () => {
     if (whose === 'own') return void watch.stop();
     const isWorking = await countLiveWorkers(system.db).then(Boolean, () => true);
     // `work` may have ended while the query was running.
-    if (isWorking || own !== null || isOver) return;
+    if (isWorking || supervisor !== null || isOver) return;
     whose = 'own';
     launch();
   });
@@ -87,8 +87,8 @@ async function provideWorkers(
       isOver = true;
       clearTimeout(late);
       await watch.stop();
-      await own?.stop();
+      await supervisor?.stop();
     },
-    kill: () => own?.kill(),
+    kill: () => supervisor?.kill(),
   };
 }

@@ -198,7 +198,7 @@ async function print(
 
 export function followDeletion({ db }: System, followed: Followed): Promise<Deletion> {
   return follow(followed, {
-    look: () => requireDeletion({ db }, followed.environmentId, followed.jobId),
+    read: () => requireDeletion({ db }, followed.environmentId, followed.jobId),
     show: () => undefined,
     whenGone: `Deletion ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
   });

@@ -85,7 +85,7 @@ function id(description: string) {
     description,
   });
   const problem = (value: unknown) => textProblem(String(value), MAX_ID_BYTES);
-  const says = (value: unknown): Wording => {
+  const wording = (value: unknown): Wording => {
     const reason = typeof value === 'string' ? problem(value) : null;
     return { message: reason === null ? notAnId : `The id ${reason}` };
   };
@@ -93,7 +93,7 @@ function id(description: string) {
     const reason = problem(value);
     return reason === null ? null : `The id ${reason}`;
   });
-  return worded(ruledText, { says });
+  return worded(ruledText, { wording });
 }
 
 function idsOf(entity: Entity) {
@@ -104,7 +104,7 @@ function idsOf(entity: Entity) {
     notAnId,
   );
   return worded(Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS, description: 'The ids.' }), {
-    says: (value, keyword) => {
+    wording: (value, keyword) => {
       if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
       const { length } = value as readonly unknown[];
       const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;

@@ -316,7 +316,7 @@ async function save(
 
 export function followExport({ db }: System, target: Followed, progress: Progress): Promise<Export> {
   return follow(target, {
-    look: () => requireExport({ db }, target.environmentId, target.jobId),
+    read: () => requireExport({ db }, target.environmentId, target.jobId),
     show: ({ status, progress: share, rowsWritten, bytesWritten }) =>
       progress.show(share, () =>
         status === 'queued'

@@ -194,7 +194,7 @@ const content = {
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
 /** All invalid links get the same response, which does not reveal why a link is invalid. */
-const noSuchFile = { says: noSuchLink, whole: true } as const;
+const noSuchFile = { wording: noSuchLink, isOneProblem: true } as const;
 
 const matching = (form: RegExp, schema: TString) =>
   ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));

@@ -21,7 +21,7 @@ function end(name: 'from' | 'to', description: string) {
   return Type.Optional(
     worded(
       ruled(text, (value) => (readRangeEnd(value) === null ? message : null)),
-      { says: { code: 'invalid_date', message } },
+      { wording: { code: 'invalid_date', message } },
     ),
   );
 }
@@ -82,7 +82,7 @@ export const exportRequest = (options: Readonly<Record<never, TSchema>>) =>
             }),
             (value) => (isCursor(value) ? null : notACursor),
           ),
-          { says: { code: 'invalid_cursor', message: notACursor } },
+          { wording: { code: 'invalid_cursor', message: notACursor } },
         ),
       ),
       include_removed: Type.Optional(

@@ -89,7 +89,7 @@ class SampledRecords {
     // not reliable.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
-    const mayClose = scanner.open && bytes.length - start <= longCellBytes;
+    const mayClose = scanner.isUnclosed && bytes.length - start <= longCellBytes;
     return mayClose || end === bytes.length ? -1 : end;
   }
 

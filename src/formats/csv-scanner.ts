@@ -49,7 +49,7 @@ const noBuffer = Buffer.alloc(0);
 
 class Scanner implements RecordScanner {
   blank = false;
-  open = false;
+  isUnclosed = false;
   lines = 0;
   contentEnd = 0;
   keepFrom = 0;
@@ -91,7 +91,7 @@ class Scanner implements RecordScanner {
     const lineEnd = this.#nextLine(buf, start, end, final);
     const lineStop = this.contentEnd;
     this.problem = null;
-    this.open = false;
+    this.isUnclosed = false;
     const isTooLarge = lineStop - start > this.#maxBytes;
     if (lineEnd < 0 && !isTooLarge) return -1;
     if (this.#quote < start) this.#quote = find(buf, this.#marks.quote, start, end);
@@ -118,7 +118,7 @@ class Scanner implements RecordScanner {
     const recordEnd = walker.skip(buf, start, end, final);
     this.problem = 'record_too_large';
     this.blank = false;
-    this.open = walker.open;
+    this.isUnclosed = walker.isUnclosed;
     this.lines = walker.lines;
     this.contentEnd = walker.contentEnd;
     this.keepFrom = walker.keepFrom;
@@ -161,9 +161,9 @@ class Scanner implements RecordScanner {
     if (recordEnd === MORE) return -1;
     this.contentEnd = walker.contentEnd;
     this.problem = walker.problem;
-    this.open = walker.open;
+    this.isUnclosed = walker.isUnclosed;
     if (recordEnd !== lineEnd) this.lines = countLines(buf, start, recordEnd);
-    return final && this.open ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
+    return final && this.isUnclosed ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
   /**
@@ -192,7 +192,7 @@ class Scanner implements RecordScanner {
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;
-    while (this.open) {
+    while (this.isUnclosed) {
       const close = this.findClose(buf, recordEnd, recordEnd, end, true);
       if (close < 0) break;
       recordEnd = this.skip(buf, close, end, true);

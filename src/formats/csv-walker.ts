@@ -26,7 +26,7 @@ export class CsvWalker {
   contentEnd = 0;
   problem: ScanProblem | null = null;
   /** True if a quoted cell is still open and may continue in the following bytes. */
-  open = false;
+  isUnclosed = false;
   /** Results of `skip`. See `RecordScanner`. */
   lines = 0;
   keepFrom = 0;
@@ -77,7 +77,7 @@ export class CsvWalker {
     this.#final = final;
     this.#lowest = start;
     this.problem = null;
-    this.open = false;
+    this.isUnclosed = false;
     this.#cells?.clear();
     const stop = this.#findStop(buf, start);
     if (stop < 0) return stop;
@@ -200,7 +200,7 @@ export class CsvWalker {
    */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
-    this.open = true;
+    this.isUnclosed = true;
     let at = open;
     while (at < this.#limit && this.#meanings[buf[at] as number] !== ENDS_LINE) at++;
     return this.#runOut(at);
@@ -236,7 +236,7 @@ export class CsvWalker {
     const isFaulty = wasWalked && this.problem !== null;
     const at = isFaulty ? this.#limit : start;
     const from = isFaulty && buf[at - 1] === CR ? at - 1 : at;
-    this.#inside = isFaulty && this.open;
+    this.#inside = isFaulty && this.isUnclosed;
     this.#isStart = !isFaulty;
     this.#ahead = from - start;
     this.#aheadLines = countLines(buf, start, from);
@@ -279,7 +279,7 @@ export class CsvWalker {
 
   #endRest(contentEnd: number, recordEnd: number): number {
     this.contentEnd = contentEnd;
-    this.open = this.#inside;
+    this.isUnclosed = this.#inside;
     this.lines = this.#aheadLines + (recordEnd > contentEnd ? 1 : 0);
     return recordEnd;
   }

@@ -43,7 +43,7 @@ export interface RecordScanner {
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
   /** True if a quoted cell is still open and may continue in the following bytes. */
-  readonly open: boolean;
+  readonly isUnclosed: boolean;
   /** Where the next call must start if the last call returned -1. */
   readonly keepFrom: number;
 }
@@ -62,7 +62,7 @@ export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScan
 }
 
 class Scanner implements RecordScanner {
-  readonly open = false;
+  readonly isUnclosed = false;
   blank = false;
   keepFrom = 0;
   lines = 0;

@@ -78,7 +78,7 @@ export function cursorParameter(
   description: string,
 ) {
   const cursor = ruled(text(description), (text) => (kind.read(text) === null ? message : null));
-  return optional(cursor, { says: { code: 'invalid_cursor', message } });
+  return optional(cursor, { wording: { code: 'invalid_cursor', message } });
 }
 
 const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => ({

@@ -58,11 +58,11 @@ export function pathParameter<const Name extends string, T extends TSchema>(
   schema: T,
   message: string,
 ) {
-  const says = (value: unknown) => {
+  const wording = (value: unknown) => {
     const details = `${name}: ${String(value).slice(0, 100).toWellFormed()}`;
     return { code: 'not_found', message, details } as const;
   };
-  const schemaWithWording = worded(schema, { says });
+  const schemaWithWording = worded(schema, { wording });
   return Type.Object({ [name]: schemaWithWording } as Record<Name, T>);
 }
 
@@ -90,7 +90,7 @@ export function textParameter(name: string, maxBytes: number, description: strin
   const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
     textProblem(value, maxBytes) === null ? null : problem(value),
   );
-  return optional(text, { says: (value) => ({ message: problem(value) }) });
+  return optional(text, { wording: (value) => ({ message: problem(value) }) });
 }
 
 export function instantParameter(description: string, message: string, example: string) {
@@ -106,7 +106,7 @@ export function dateParameter(
 ) {
   const text = Type.String({ description, examples: [example] });
   const date = ruled(text, (value) => (isDate(value) ? null : message));
-  return optional(date, { says: { code: 'invalid_date', message } });
+  return optional(date, { wording: { code: 'invalid_date', message } });
 }
 
 export const rangeEnd = (name: 'from' | 'to', description: string) =>
@@ -132,7 +132,7 @@ function idempotencyKey(what: string) {
     examples: ['2026-11-20/nightly'],
   });
   return optional(key, {
-    says: {
+    wording: {
       message: 'An Idempotency-Key has 1 to 255 printable ASCII characters',
       details: 'Idempotency-Key',
     },

@@ -68,12 +68,12 @@ function profileRows(
   for (const record of records) {
     const { environmentId, companyId, properties, marked } = record;
     if (!('userId' in record)) {
-      companies.lay(environmentId, record.companyId, properties, marked, true);
+      companies.put(environmentId, record.companyId, properties, marked, true);
       continue;
     }
-    users.lay(environmentId, record.userId, properties, marked, true, companyId);
+    users.put(environmentId, record.userId, properties, marked, true, companyId);
     if (companyId !== null && companyId !== '')
-      companies.lay(environmentId, companyId, record.company, marked, false);
+      companies.put(environmentId, companyId, record.company, marked, false);
   }
   return {
     users: users.rows('users', newProperties, true),
@@ -85,7 +85,7 @@ function profileRows(
 class Drafts {
   readonly #byKey = new Map<string, Draft>();
 
-  lay(
+  put(
     environmentId: number,
     key: string,
     properties: Properties,
@@ -118,7 +118,7 @@ class Drafts {
         environmentId,
         key,
         companyId,
-        removes: newProperties.look(environmentId, entity, properties) || companyId === '',
+        removes: newProperties.collect(environmentId, entity, properties) || companyId === '',
         properties: writeJson(properties, marked),
       });
     }
@@ -135,7 +135,7 @@ class NewProperties {
   }
 
   /** Collects the properties that are not known yet. Returns true if any property is null. */
-  look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
+  collect(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
       const value = properties[name];
@@ -209,7 +209,7 @@ async function learn({ knownProperties, db }: IngestContext, records: readonly E
   const names = new Map<number, Map<string, null>>();
   const newProperties = new NewProperties(knownProperties);
   for (const { environmentId, eventName, metadata } of records) {
-    newProperties.look(environmentId, 'events', metadata);
+    newProperties.collect(environmentId, 'events', metadata);
     if (knownProperties.knows(environmentId, 'event_names', eventName, null)) continue;
     const unknownNames = names.get(environmentId) ?? new Map<string, null>();
     names.set(environmentId, unknownNames.set(eventName, null));

@@ -20,6 +20,7 @@ import {
 } from './commit-chunk.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, failLoad } from './end.ts';
+import { tooManyRejects } from './final-checks.ts';
 import { canBeInserted, expectsNewUsers, insertChunk, learn } from './insert-rows.ts';
 import type { Rows } from './map/rows.ts';
 import { newUserStamp } from './merge/merge-batch.ts';
@@ -29,7 +30,6 @@ import { allRefused } from './rejects/rejects.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
 import { kindOf } from './seam.ts';
-import { tooManyRejects } from './sound.ts';
 
 const lostClaim = 'another attempt owns the task, or its load has ended';
 

@@ -16,7 +16,7 @@ import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { type ChunkTally, endValidation, finishChunk, type LoadProgress } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
-import { withReferenced } from './create-named.ts';
+import { withReferenced } from './create-referenced.ts';
 import { type CompletedLoad, recordLoadEnd } from './end.ts';
 import type { Rows } from './map/rows.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';

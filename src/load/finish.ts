@@ -8,6 +8,7 @@ import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end.ts';
 import { completeLoad } from './end-store.ts';
+import { runFinalChecks } from './final-checks.ts';
 import { afterHold, type Held, holdIfUnlike } from './hold.ts';
 import { recordEventRepeats } from './merge/event-repeats.ts';
 import { type ChunksDone, countRestored, findRepeats, resolveRepeats } from './merge/repeats.ts';
@@ -18,7 +19,6 @@ import { replayLoad } from './replay.ts';
 import { replayEvents } from './replay-events.ts';
 import { beginPass } from './running-store.ts';
 import { type EndSeam, endsFor } from './seam.ts';
-import { runFinalChecks } from './sound.ts';
 
 const lostClaim = 'another worker finishes the load, or it has ended';
 

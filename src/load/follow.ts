@@ -21,22 +21,22 @@ export async function followLoad(
   const { environmentId, jobId } = followed;
   const whenGone = `Job ${jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`;
   const load = await follow(followed, {
-    look: () => requireLoad({ db }, environmentId, jobId),
+    read: () => requireLoad({ db }, environmentId, jobId),
     show: (seen) => showLoad(progress, seen),
     whenGone,
   }).finally(() => progress.end());
   if (load.endedAt === null) return load;
-  const look = async () => {
+  const read = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
     // The load is read after the fields of capabilities, because the work of capabilities may have
     // changed it.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };
-  const show = ({ endedAt, fields }: Awaited<ReturnType<typeof look>>) => {
+  const show = ({ endedAt, fields }: Awaited<ReturnType<typeof read>>) => {
     if (endedAt === null) progress.show(null, () => describeRemaining(fields));
   };
-  return (await follow(followed, { look, show, whenGone }).finally(() => progress.end())).last;
+  return (await follow(followed, { read, show, whenGone }).finally(() => progress.end())).last;
 }
 
 function describeRemaining(fields: object): string {

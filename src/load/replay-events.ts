@@ -147,13 +147,17 @@ class Repeats implements IdCounter {
    * added the event.
    */
   readonly #superseded = new Map<number, boolean>();
-  readonly #met = new Map<bigint, number>();
-  readonly #noted: ReadonlyMap<bigint, EventRepeat>;
+  readonly #seen = new Map<bigint, number>();
+  readonly #repeats: ReadonlyMap<bigint, EventRepeat>;
   readonly #refused: ReadonlySet<number>;
   readonly #range: ChunkRange;
 
-  constructor(noted: ReadonlyMap<bigint, EventRepeat>, refusedRows: ReadonlySet<number>, range: ChunkRange) {
-    this.#noted = noted;
+  constructor(
+    repeats: ReadonlyMap<bigint, EventRepeat>,
+    refusedRows: ReadonlySet<number>,
+    range: ChunkRange,
+  ) {
+    this.#repeats = repeats;
     this.#refused = refusedRows;
     this.#range = range;
   }
@@ -161,18 +165,18 @@ class Repeats implements IdCounter {
   next(id: string, isGiven: boolean, record: number): number {
     if (this.#refused.has(this.#range.firstRow + record)) return 0;
     const hash = eventKey(id, isGiven);
-    const noted = this.#noted.get(hash);
-    if (noted === undefined) return 0;
-    const met = this.#met.get(hash) ?? 0;
-    this.#met.set(hash, met + 1);
+    const repeat = this.#repeats.get(hash);
+    if (repeat === undefined) return 0;
+    const seen = this.#seen.get(hash) ?? 0;
+    this.#seen.set(hash, seen + 1);
     if (!isGiven) {
       this.more.add(record);
-      return noted.rowsBefore + met;
+      return repeat.rowsBefore + seen;
     }
     // If several events of this chunk have the same id, only the first one is corrected. The chunk
     // has already counted the others as superseded.
-    if (met > 0) return 0;
-    if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
+    if (seen > 0) return 0;
+    if (repeat.rowsBefore > 0) this.#superseded.set(record, repeat.isWritten);
     else this.replacing.add(record);
     return 0;
   }

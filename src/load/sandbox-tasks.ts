@@ -24,13 +24,14 @@ interface RefusedCauses {
 }
 
 /**
- * Yields samples for each cause. `readTried(n)` returns some refused records with the n-th cause.
+ * Yields samples for each cause. `readRejectsOf(n)` returns some refused records with the n-th
+ * cause.
  */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
-  readTried: (cause: number) => Promise<readonly Reject[]>,
+  readRejectsOf: (cause: number) => Promise<readonly Reject[]>,
 ): AsyncGenerator<readonly CauseSample[]> {
-  for (let cause = 0; cause < causes; cause++) yield sampleCause(source, await readTried(cause));
+  for (let cause = 0; cause < causes; cause++) yield sampleCause(source, await readRejectsOf(cause));
 }
 
 export const loadTasks = { convert: convertFile, sniff, rewrite, causes: sampleCauses };

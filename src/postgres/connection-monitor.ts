@@ -161,7 +161,7 @@ export class ConnectionMonitor {
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
       if (socketOf(connection.client).destroyed) this.#connections.delete(connection.client);
-      else look(connection, now, isLate);
+      else checkConnection(connection, now, isLate);
     }
     const suspects = [...this.#connections.values()].filter(isSuspect);
     if (suspects.length === 0) this.#judgeError = null;
@@ -226,7 +226,7 @@ function isSuspect({ silentTicks, unanswered }: Connection): boolean {
   return silentTicks >= silentTicksAllowed + Math.floor(unanswered / bytesPerTick);
 }
 
-function look(connection: Connection, now: number, isLate: boolean): void {
+function checkConnection(connection: Connection, now: number, isLate: boolean): void {
   const { client } = connection;
   const socket = socketOf(client);
   const bytesRead = socket.bytesRead;

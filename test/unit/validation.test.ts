@@ -57,8 +57,8 @@ describe('the problems that a schema reports', () => {
   test('a schema that is refused as a whole reports one problem', () => {
     const link = compileSchema(
       worded(Type.Object({ a: Type.String(), b: Type.String() }), {
-        says: { code: 'not_found', message: 'no such link', details: '' },
-        whole: true,
+        wording: { code: 'not_found', message: 'no such link', details: '' },
+        isOneProblem: true,
       }),
     );
     expect(brief(link({ a: 1 }))).toEqual(['not_found | no such link | ']);

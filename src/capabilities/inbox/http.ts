@@ -10,7 +10,7 @@ import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/hea
 import { type Inbox, inboxRecord, takenAgain } from './api.ts';
 import type { InboxFile } from './files.ts';
 import { placeOf } from './folders.ts';
-import { type InboxLook, inspectInbox, lookAt } from './inspect.ts';
+import { type FolderScan, inspectInbox, scanFolder } from './inspect.ts';
 import { takeInAgain } from './take-in.ts';
 
 const nobodyWatches: Inbox = {
@@ -33,10 +33,10 @@ const looking: ProbeOptions = {
 };
 
 /** Callers that ask for the same folder at about the same time get the result of one scan. */
-function lookTogether(): (path: string) => Promise<InboxLook> {
-  const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
+function lookTogether(): (path: string) => Promise<FolderScan> {
+  const probes = new Map<string, () => Promise<Answer<FolderScan>>>();
   return async (path) => {
-    const probe = probes.get(path) ?? createProbe(() => lookAt(path), looking);
+    const probe = probes.get(path) ?? createProbe(() => scanFolder(path), looking);
     probes.set(path, probe);
     const answer = await probe();
     if ('value' in answer) return answer.value;
@@ -60,10 +60,10 @@ const show = route({
   query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
   answer: { description: 'The inbox.', schema: inboxRecord.ref },
   prepare: lookTogether,
-  handle: async ({ system, prepared: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
+  handle: async ({ system, prepared: scan, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
     const { inboxDir } = system.config;
     if (inboxDir === null) return nobodyWatches;
-    const view = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, look);
+    const view = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, scan);
     if (view === null) return nobodyWatches;
     const { files, taken, recent, ...folder } = view;
     return {

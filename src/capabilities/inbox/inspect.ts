@@ -9,7 +9,7 @@ import { countOpenInboxFiles, forgetExpiredInboxFiles, openInboxFilesOf, recentI
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
 
-export interface InboxLook {
+export interface FolderScan {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
@@ -19,20 +19,20 @@ export interface InboxLook {
 
 /**
  * Returns the state of an environment's folder, or `null` if no process has watched the inbox yet.
- * `look` scans the folder.
+ * `scan` scans the folder.
  */
 export async function inspectInbox(
   db: Database,
   directory: string,
   { environmentId, name }: Environment,
   limit: number,
-  look: (path: string) => Promise<InboxLook>,
+  scan: (path: string) => Promise<FolderScan>,
 ) {
   const inbox = await findInbox(directory);
   if (inbox === null) return null;
   const loading = await countOpenInboxFiles(db, inbox.id, environmentId);
   const taken = loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
-  const { waiting, files, ...folder } = await look(join(inbox.path, name));
+  const { waiting, files, ...folder } = await scan(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
     // A file that was taken in stays in its folder until its load has ended, but it is not waiting.
@@ -44,7 +44,7 @@ export async function inspectInbox(
   };
 }
 
-export async function lookAt(path: string): Promise<InboxLook> {
+export async function scanFolder(path: string): Promise<FolderScan> {
   let waiting = 0;
   const files: { name: string; size: number; modifiedAt: Date }[] = [];
   const ignored: { name: string; why: string }[] = [];

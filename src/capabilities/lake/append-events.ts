@@ -76,10 +76,17 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       // inserted again, an appended file would duplicate it.
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
-      const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
+      const hotFiles = await writeData(context, snapshot, place, selectEvents(month, { since }));
       const isReplaced = since === null;
-      const next = { cursor: snapshot.cursor, isReplaced };
-      return { ...unread, ...month, state, next, before: isReplaced ? 'replaced' : null, hot } as const;
+      const nextState = { cursor: snapshot.cursor, isReplaced };
+      return {
+        ...unread,
+        ...month,
+        state,
+        nextState,
+        previousFiles: isReplaced ? 'replaced' : null,
+        hotFiles,
+      } as const;
     });
     if (change !== null && !(await commitChanges(context, [change])))
       throw new Outdated('events were erased whenever the month had been written');
@@ -89,7 +96,9 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
   // If the month has changed in the meantime, nothing is committed. The next pruning tries again.
-  await commitChanges(context, [{ ...unread, ...month, state, next: null, before: 'replaced', hot: [] }]);
+  await commitChanges(context, [
+    { ...unread, ...month, state, nextState: null, previousFiles: 'replaced', hotFiles: [] },
+  ]);
 }
 
-const unread = { cold: [], content: '' } satisfies Partial<LakeChange>;
+const unread = { archiveFiles: [], content: '' } satisfies Partial<LakeChange>;

@@ -31,12 +31,12 @@ export interface LakeChange extends LakeMonth {
   /** State of the hot files in the snapshot. `null` if there are no hot files. */
   readonly state: MonthState | null;
   /** New state of the month. `null` if `sluice.events` contains no more events of the month. */
-  readonly next: Parameters<typeof settleMonth>[3] | null;
+  readonly nextState: Parameters<typeof settleMonth>[3] | null;
   /** New state of the previous hot files: replaced, or kept as the archive. `null`: still hot. */
-  readonly before: 'replaced' | 'kept' | null;
-  readonly hot: readonly WrittenFile[];
+  readonly previousFiles: 'replaced' | 'kept' | null;
+  readonly hotFiles: readonly WrittenFile[];
   /** Files that become the only copy of their events. `content` is the hash of these events. */
-  readonly cold: readonly WrittenFile[];
+  readonly archiveFiles: readonly WrittenFile[];
   readonly content: string;
 }
 
@@ -67,23 +67,25 @@ export async function commitChanges(
   begin: (db: Database) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
   const { files } = context;
-  const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold].map(({ ref }) => ref));
+  const written = changes.flatMap(({ hotFiles, archiveFiles }) =>
+    [...hotFiles, ...archiveFiles].map(({ ref }) => ref),
+  );
   try {
-    for (const { hot, cold, content } of changes) {
-      for (const file of hot) await checkLength(files, file);
-      if (cold.length > 0) await checkContent(files, cold, content);
+    for (const { hotFiles, archiveFiles, content } of changes) {
+      for (const file of hotFiles) await checkLength(files, file);
+      if (archiveFiles.length > 0) await checkContent(files, archiveFiles, content);
     }
     return await inTransaction(context.pool, async ({ db }) => {
       if (!(await begin(db))) throw new ConflictError('the events have changed');
       for (const change of changes) {
-        const { environmentId, month, state, next, before, hot, cold } = change;
+        const { environmentId, month, state, nextState, previousFiles, hotFiles, archiveFiles } = change;
         const settle = (of: MonthState) =>
-          next === null ? releaseMonth(db, change, of) : settleMonth(db, change, of, next);
+          nextState === null ? releaseMonth(db, change, of) : settleMonth(db, change, of, nextState);
         if (state !== null && !(await settle(state))) throw new ConflictError('the month has changed');
-        if (before !== null) await leaveHot(db, change, before);
-        await storeData(db, hot, true);
-        await storeData(db, cold);
-        if (before !== 'kept') await commitLake(context, db, environmentId, [month]);
+        if (previousFiles !== null) await leaveHot(db, change, previousFiles);
+        await storeData(db, hotFiles, true);
+        await storeData(db, archiveFiles);
+        if (previousFiles !== 'kept') await commitLake(context, db, environmentId, [month]);
       }
       return true;
     });
@@ -109,10 +111,10 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
 /** Removes events that were received again after they had been archived. */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
-    const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
-    if (cold.length === 0) continue;
+    const archiveFiles = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
+    if (archiveFiles.length === 0) continue;
     const { from, to } = await readSpan(db, retirement, environmentId);
-    for (const file of cold) {
+    for (const file of archiveFiles) {
       if (file.lastMicros < from || file.firstMicros >= to) continue;
       for await (const group of readGroups(files, file)) {
         const columns = ['user_id', 'event_id', 'inserted_at'].map((name) => group.column(name));
@@ -132,15 +134,16 @@ async function writeRetired(
   const state = await readMonth(databaseOn(snapshot.client), month);
   const retired = selectEvents(month, { events: eventTable(table) });
   const content = await hashPlan(snapshot, retired);
-  const next = isWhole ? null : { cursor: snapshot.cursor, isReplaced: true };
-  const change = { ...month, state, next, content, hot: [] };
+  const nextState = isWhole ? null : { cursor: snapshot.cursor, isReplaced: true };
+  const change = { ...month, state, nextState, content, hotFiles: [] };
   // The hash of a month depends on the order of its events, which appended files do not preserve.
   if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))
-    return { ...change, before: 'kept', cold: [] };
+    return { ...change, previousFiles: 'kept', archiveFiles: [] };
   const place = { ...month, retirementId };
-  const cold = await writeData(context, snapshot, place, retired);
-  const hot = isWhole || state === null ? [] : await writeData(context, snapshot, place, selectEvents(month));
-  return { ...change, before: 'replaced', hot, cold };
+  const archiveFiles = await writeData(context, snapshot, place, retired);
+  const hotFiles =
+    isWhole || state === null ? [] : await writeData(context, snapshot, place, selectEvents(month));
+  return { ...change, previousFiles: 'replaced', hotFiles, archiveFiles };
 }
 
 async function isInLake(

@@ -38,8 +38,8 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   // An object that is listed in the rules is kept, even if they drop unlisted properties.
   const kept = userTraitPaths.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
-  const traits = kept.flatMap((holder) =>
-    personal.map(([name, rule]) => [`${holder}.${name}`, { personal: rule.personal }] as const),
+  const traits = kept.flatMap((path) =>
+    personal.map(([name, rule]) => [`${path}.${name}`, { personal: rule.personal }] as const),
   );
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }

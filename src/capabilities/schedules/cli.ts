@@ -194,7 +194,7 @@ async function followRun(
     { signal },
     {
       everyMs: pollMs,
-      look: async () => ({ ...(await findRun(db, key)), workers: await countLiveWorkers(db) }),
+      read: async () => ({ ...(await findRun(db, key)), workers: await countLiveWorkers(db) }),
       show: ({ endedAt, workers, status, lastError }) => {
         if (endedAt !== null || signal.aborted) return;
         if (workers > 0) {

@@ -122,19 +122,19 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 
 /**
  * Ends a run if its state is `from`. Otherwise, returns false. In the same transaction, calls
- * `learn` and reports the end.
+ * `inSameTransaction` and reports the end.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
   end: RunEnd,
   from: Parameters<typeof endRun>[3],
-  learn?: (db: Database) => Promise<void>,
+  inSameTransaction?: (db: Database) => Promise<void>,
 ): Promise<boolean> {
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     if (!(await endRun(db, runId, end, from))) return null;
     const due = await recordRunEnd(context, db, runId);
-    await learn?.(db);
+    await inSameTransaction?.(db);
     await deleteTasks(db, ['run'], runId);
     return due;
   });

@@ -16,7 +16,7 @@ const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
 export function Deletion(who: Who): VNode {
   return (
-    <DialogButton label="Delete …" needs="delete">
+    <DialogButton label="Delete …" scopes="delete">
       {(close) => <ConfirmDeletion {...who} onClose={close} />}
     </DialogButton>
   );

@@ -33,7 +33,7 @@ export function Export(): VNode {
       actions={
         <ActionButton
           look="main"
-          needs="export"
+          scopes="export"
           disabled={counts === undefined}
           act={() => start(exportsPath, body)}
         >

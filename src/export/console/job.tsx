@@ -24,7 +24,7 @@ export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();
   if (job.options_cut) return null;
   return (
-    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(job))}>
+    <ActionButton look={look} scopes="export" act={() => start(exportsPath, exportOf(job))}>
       Export again
     </ActionButton>
   );

@@ -24,7 +24,7 @@ interface Column {
    */
   readonly value: RawBuilder<unknown>;
   /** True if the value may begin like a spreadsheet formula. */
-  readonly isFree: boolean;
+  readonly isFreeText: boolean;
 }
 
 export async function planCsv(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect> {
@@ -45,8 +45,8 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
-    { heading: 'inserted_at', value: pageTime('inserted_at'), isFree: false },
-    { heading: 'metadata', value: objectOrEmpty(pageMetadata(filter)), isFree: false },
+    { heading: 'inserted_at', value: pageTime('inserted_at'), isFreeText: false },
+    { heading: 'metadata', value: objectOrEmpty(pageMetadata(filter)), isFreeText: false },
   ];
 }
 
@@ -63,19 +63,21 @@ async function profileColumns(db: Database, entity: Entity, filter: Filter): Pro
     ...properties.names.map((name) => ({
       heading: heading(name),
       value: sql`coalesce(page.metadata ->> ${text(name)}, '')`,
-      isFree: true,
+      isFreeText: true,
     })),
-    ...(properties.hasOthers ? [{ heading: 'metadata', value: objectOrEmpty(others), isFree: false }] : []),
+    ...(properties.hasOthers
+      ? [{ heading: 'metadata', value: objectOrEmpty(others), isFreeText: false }]
+      : []),
     ...['first_seen_at', 'last_seen_at'].map((name) => ({
       heading: name,
       value: pageTime(name),
-      isFree: false,
+      isFreeText: false,
     })),
   ];
 }
 
 function stored(name: string): Column {
-  return { heading: name, value: sql`coalesce(${sql.ref(`page.${name}`)}, '')`, isFree: true };
+  return { heading: name, value: sql`coalesce(${sql.ref(`page.${name}`)}, '')`, isFreeText: true };
 }
 
 function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
@@ -88,9 +90,9 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
  */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
-  const escaped = columns.map(({ isFree }, index) => {
+  const escaped = columns.map(({ isFreeText }, index) => {
     const cell = sql.ref<string>(`cells.${cellName(index)}`);
-    return isFree ? defused(cell) : cell;
+    return isFreeText ? defused(cell) : cell;
   });
   const order = orderOf[dataset];
   const keys = order.map((name, index) => sql`${sql.ref(`page.${name}`)} as ${sql.ref(keyName(index))}`);

@@ -81,7 +81,7 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
           key={title}
           label={title}
           look={isDestructive ? undefined : 'main'}
-          needs={job.type === 'export' ? 'export' : 'import'}
+          scopes={job.type === 'export' ? 'export' : 'import'}
           title={title}
           isDestructive={isDestructive}
           sentence={sentence(job)}
@@ -106,7 +106,7 @@ function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode
   const apply = () =>
     post(`${jobPath(job_id)}/apply`, { on_drift: isDrifted ? 'proceed' : 'refuse' }).then(onDone);
   return (
-    <ActionButton look="main" needs="import" act={apply}>
+    <ActionButton look="main" scopes="import" act={apply}>
       {verb}: write {plural(inserted + updated + removed, 'record')}
     </ActionButton>
   );

@@ -84,8 +84,8 @@ interface Line {
 }
 
 function serviceLines({ health, findings, work }: OverviewRecord): readonly Line[] {
-  const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
-  const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
+  const unavailable = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
+  const lacks = unavailable.length === 0 ? '' : `: ${unavailable.join(' and ')} away`;
   const down = `The service is ${health.status.replace('_', ' ')}${lacks}`;
   const hidden = `${plural(findings.failed, 'health check')} failed: the operator of the service sees which`;
   return [

@@ -199,7 +199,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
             {checkPath === undefined ? null : (
               <Button
                 look="quiet"
-                needs="import"
+                scopes="import"
                 disabled={check.isRunning || edits.size === 0}
                 onClick={() => void check.run()}
               >
@@ -208,7 +208,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
             )}
             <Button
               look="main"
-              needs="import"
+              scopes="import"
               disabled={send.isRunning || edits.size === 0}
               onClick={() => void send.run()}
             >

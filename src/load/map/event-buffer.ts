@@ -143,7 +143,7 @@ export class EventBuffer {
   }
 
   /** Returns the distinct users and companies of all rows, as they appear in the COPY text. */
-  named(): Readonly<Record<Entity, Set<string>>> {
+  referencedIds(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
     for (let row = 0; row < this.rows; row++) {

@@ -85,7 +85,7 @@ export async function mergeEvents(
         on conflict do nothing
         returning user_id, event_id, event_type
       )
-      ${scope.keepKeys ? noted(scope, batch) : sql``}
+      ${scope.keepKeys ? recorded(scope, batch) : sql``}
       select ${countedByKind} from added`;
   });
 }
@@ -125,7 +125,7 @@ export async function classifyEvents(
             and e.event_id = i.event_id
         ) is null
     )
-    ${scope.keepKeys ? noted(scope, batch) : sql``}
+    ${scope.keepKeys ? recorded(scope, batch) : sql``}
     ${planned === 0 ? sql`` : byNameAndDay(scope, planned)}
     select ${countedByKind} from added`;
 }
@@ -186,8 +186,8 @@ const countedByKind = sql.join(
 
 const isAdded = sql`(k.user_id, k.event_id) in (select user_id, event_id from added)`;
 
-const noted = (scope: Scope, batch: EventBatch) => sql`
-  , noted as (
+const recorded = (scope: Scope, batch: EventBatch) => sql`
+  , recorded as (
     insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
     select
       ${scope.loadId},

@@ -18,7 +18,7 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 export async function recordEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
-    with met as (
+    with occurrences as (
       select k.chunk_no, hash, true as is_written
       from load_chunk_keys k, unnest(k.written) hash
       where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
@@ -28,11 +28,11 @@ export async function recordEventRepeats(db: Database, loadId: number): Promise<
       where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
     ),
     repeated as (
-      select hash from met group by hash having min(chunk_no) < max(chunk_no)
+      select hash from occurrences group by hash having min(chunk_no) < max(chunk_no)
     ),
     in_chunk as (
-      select hash, chunk_no, count(*) as met, bool_or(is_written) as is_written
-      from met join repeated using (hash)
+      select hash, chunk_no, count(*) as occurrences, bool_or(is_written) as is_written
+      from occurrences join repeated using (hash)
       group by hash, chunk_no
     ),
     placed as (
@@ -40,7 +40,7 @@ export async function recordEventRepeats(db: Database, loadId: number): Promise<
         hash,
         chunk_no,
         is_written,
-        coalesce(sum(met) over earlier, 0) as rows_before,
+        coalesce(sum(occurrences) over earlier, 0) as rows_before,
         bool_or(is_written) over (partition by hash) as is_of_load
       from in_chunk
       window earlier as (partition by hash order by chunk_no rows between unbounded preceding and 1 preceding)

@@ -81,8 +81,8 @@ export interface Unchanged {
 
 export const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
-export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
-    , noted as (
+export const recordedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
+    , recorded as (
       insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
       select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(mark(key_hash(key), false, is_counted))
       from dropped

@@ -11,8 +11,8 @@ import {
   holdsIncoming,
   incomingTable,
   type MergeScope,
-  notedDropped,
   nothingUnchanged,
+  recordedDropped,
   type Unchanged,
 } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
@@ -93,7 +93,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
       )
       returning i.key, i.is_counted
     )
-    ${scope.keepKeys ? notedDropped(entity, scope) : sql``}
+    ${scope.keepKeys ? recordedDropped(entity, scope) : sql``}
     select count(*)::int as rows, count(*) filter (where is_counted)::int as counted
     from dropped`;
 }
@@ -113,28 +113,28 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 
 /**
  * End of a statement whose CTE `classified` contains the rows of a batch. Stores the keys of the
- * rows and counts the rows. `held` is true for rows that change nothing and `null` for new
+ * rows and counts the rows. `is_unchanged` is true for rows that change nothing and `null` for new
  * profiles.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
-    noted as (
+    recorded as (
       insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
       select
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
-        coalesce(array_agg(mark(key_hash(key), held is null, is_counted)) filter (where held is not true), '{}'),
-        coalesce(array_agg(mark(key_hash(key), false, is_counted)) filter (where held), '{}')
+        coalesce(array_agg(mark(key_hash(key), is_unchanged is null, is_counted)) filter (where is_unchanged is not true), '{}'),
+        coalesce(array_agg(mark(key_hash(key), false, is_counted)) filter (where is_unchanged), '{}')
       from classified
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )
     select
-      count(*) filter (where held is null)::int as inserted,
-      count(*) filter (where not held)::int as updated,
-      count(*) filter (where held)::int as unchanged,
+      count(*) filter (where is_unchanged is null)::int as inserted,
+      count(*) filter (where not is_unchanged)::int as updated,
+      count(*) filter (where is_unchanged)::int as unchanged,
       0 as superseded
     from classified
     where is_counted`;

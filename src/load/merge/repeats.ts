@@ -112,7 +112,7 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
       having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
     ),
     ${repeatedKeys(loadId)},
-    noted as (
+    recorded as (
       insert into load_replays (load_id, entity, key_hash)
       select ${loadId}, entity, key_hash
       from repeated
@@ -122,7 +122,7 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
     surplus_by_kind as (
       select
         case entity when 'users' then 'identify_user' else 'identify_company' end as kind,
-        ${forMerged((name) => sql`sum(${sql.ref(name)} - (is_counted and becomes = ${sql.lit(name)})::int)::bigint as ${sql.ref(name)}`)}
+        ${forMerged((name) => sql`sum(${sql.ref(name)} - (is_counted and final_outcome = ${sql.lit(name)})::int)::bigint as ${sql.ref(name)}`)}
       from repeated
       group by entity
     ),
@@ -163,8 +163,8 @@ const surplusOfAll = sql.join(
  * the entities to examine.
  */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
-    met as (
-      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
+    occurrences as (
+      select k.entity, k.chunk_no, hash, 'wrote' as action, is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
       where k.load_id = ${loadId}
       union all
@@ -181,14 +181,14 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
         entity,
         hash_of(hash) as key_hash,
         bool_or(is_counted(hash)) as is_counted,
-        count(*) filter (where did = 'wrote' and is_counted(hash) and is_new(hash)) as inserted,
-        count(*) filter (where did = 'wrote' and is_counted(hash) and not is_new(hash)) as updated,
-        count(*) filter (where did = 'kept' and is_counted(hash)) as unchanged,
-        case when bool_or(is_new(hash)) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end as becomes,
-        count(*) filter (where did = 'wrote') > 1
-          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and not is_new(hash))
+        count(*) filter (where action = 'wrote' and is_counted(hash) and is_new(hash)) as inserted,
+        count(*) filter (where action = 'wrote' and is_counted(hash) and not is_new(hash)) as updated,
+        count(*) filter (where action = 'kept' and is_counted(hash)) as unchanged,
+        case when bool_or(is_new(hash)) then 'inserted' when bool_or(action <> 'kept') then 'updated' else 'unchanged' end as final_outcome,
+        count(*) filter (where action = 'wrote') > 1
+          or min(chunk_no) filter (where action = 'wrote') < max(chunk_no) filter (where action = 'kept' and not is_new(hash))
           or bool_or(is_retried) as out_of_order
-      from met
+      from occurrences
       group by entity, hash_of(hash)
       having count(*) > 1
     )`;

@@ -30,7 +30,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
   const counted = countedExpression(scope);
   return rowOf<Written>(db)`
     with written as (${upserted(entity, scope)})
-    ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
+    ${scope.keepKeys ? recorded(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
       count(*) filter (where is_new and ${counted})::int as inserted,
@@ -43,10 +43,10 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
  * Stores the keys of the rows that the chunk wrote. If a later chunk had already written a row,
  * also stores the key of that row for the replay.
  */
-function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
+function recorded(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
   return sql`
-    , noted as (
+    , recorded as (
       insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
       select
         ${scope.loadId},

@@ -27,7 +27,7 @@ export async function planBatch(transaction: Transaction, batch: Batch, keepsRow
 
 function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const place = sql`${scope.loadId}, ${scope.chunkNo}`;
-  const changes = sql`held is not true`;
+  const changes = sql`is_unchanged is not true`;
   return sql`
     planned as (
       insert into planned_rows (
@@ -42,8 +42,8 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
       select
         ${place},
         ${entity},
-        count(*) filter (where held is null),
-        count(*) filter (where not held),
+        count(*) filter (where is_unchanged is null),
+        count(*) filter (where not is_unchanged),
         (${changesByName(sql`(select * from classified where ${changes})`, sql`coalesce(c.changes, c.after)`)})
       from classified
       where ${changes}
@@ -52,22 +52,22 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * SQL query for the rows of the batch. `held` is true if the row changes nothing, and `null` if the
- * profile is new.
+ * SQL query for the rows of the batch. `is_unchanged` is true if the row changes nothing, and
+ * `null` if the profile is new.
  */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
-  const held = holdsIncoming(entity, scope);
+  const isUnchanged = holdsIncoming(entity, scope);
   return sql`
     select
-      key, is_counted, held
+      key, is_counted, is_unchanged
       ${
         keepsRows
           ? sql`, before, company_before,
-      case when not held then properties end as changes,
-      case when held is null then ${asNew(scope)} when not held then ${after} end as after,
-      case when held is null then nullif(company, '') when not held then ${company} end as company_after`
+      case when not is_unchanged then properties end as changes,
+      case when is_unchanged is null then ${asNew(scope)} when not is_unchanged then ${after} end as after,
+      case when is_unchanged is null then nullif(company, '') when not is_unchanged then ${company} end as company_after`
           : sql``
       }
     from (
@@ -75,7 +75,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
         i.key, i.is_counted, i.properties, i.company,
         p.metadata as before,
         p.company_id as company_before,
-        case when p.metadata is not null then ${held} end as held
+        case when p.metadata is not null then ${isUnchanged} end as is_unchanged
       from ${sql.table(incomingTable[entity])} i
       left join lateral (${stored(entity, scope)}) p on true
     ) found`;

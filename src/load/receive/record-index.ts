@@ -168,7 +168,7 @@ export class RecordIndex {
       }
       const end = scanner.next(bytes, at, bytes.length, final);
       if (end < 0) break;
-      isOpen = scanner.open;
+      isOpen = scanner.isUnclosed;
       if (isOpen) this.#startDoubt(position + at, position + end, this.#line);
       if (scanner.problem === 'record_too_large') {
         this.#cutter.oversized(position + at, position + end, this.#line);
@@ -220,7 +220,7 @@ export class RecordIndex {
       this.#window.consume(scanner.keepFrom);
       return false;
     }
-    if (scanner.open) this.#startDoubt(this.#oversizedStart, position + end, this.#oversizedLine);
+    if (scanner.isUnclosed) this.#startDoubt(this.#oversizedStart, position + end, this.#oversizedLine);
     this.#cutter.oversized(this.#oversizedStart, position + end, this.#oversizedLine);
     this.#line += this.#isRewritten ? 1 : scanner.lines;
     this.#oversizedStart = -1;

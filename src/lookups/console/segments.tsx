@@ -68,7 +68,7 @@ export function Segment(): VNode {
           {segment.data?.made_by === 'api' ? (
             <ConfirmButton
               label="Delete …"
-              needs="import"
+              scopes="import"
               title="Delete the segment"
               sentence="The segment is deleted. Its users stay."
               verb="Delete it"
@@ -166,7 +166,7 @@ function Editor({ segment, onSaved }: EditorProps): VNode {
         }}
         error={counting.error}
         verb={isOfFile ? null : verb}
-        needs={['import']}
+        scopes={['import']}
         isComplete={title !== '' && shortName !== ''}
         act={save}
         beside={

@@ -19,7 +19,7 @@ import {
   Section,
   Time,
 } from '../../console/client/ui/page.tsx';
-import { Glance, propertyFacts, Whole } from '../../console/client/ui/properties.tsx';
+import { FullValue, PropertySummary, propertyFacts } from '../../console/client/ui/properties.tsx';
 import { Deletion } from '../../deletion/console/delete-profile.tsx';
 import { jobTypeNames } from '../../jobs/console/job-types.ts';
 import type { Profile, ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
@@ -131,7 +131,7 @@ type Row = readonly [name: string, value: unknown];
 
 const propertyColumns: readonly Column<Row>[] = [
   ['Name', ([name]) => <bdi class="name">{visibleText(name)}</bdi>],
-  ['Value', ([, value]) => <Whole of={value} />],
+  ['Value', ([, value]) => <FullValue of={value} />],
 ];
 
 function Properties({ of }: { readonly of: Profile['metadata'] }): VNode {
@@ -247,7 +247,7 @@ function History({ of }: { readonly of: string }): VNode {
 function Change({ of: { at, action, by, job, before } }: { readonly of: ProfileChange }): VNode {
   const facts: readonly Fact[] = [
     ...propertyFacts(before?.metadata ?? {}),
-    ['Company', before?.company_id && <Whole of={before.company_id} />],
+    ['Company', before?.company_id && <FullValue of={before.company_id} />],
     [
       job === null ? '' : (jobTypeNames[job.type] ?? job.type),
       job && <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>,
@@ -258,7 +258,7 @@ function Change({ of: { at, action, by, job, before } }: { readonly of: ProfileC
       {action} by {job === null ? makers[by] : visibleText(job.filename)}{' '}
       {before === null ? null : (
         <>
-          <span class="faint">before:</span> <Glance of={before.metadata} />
+          <span class="faint">before:</span> <PropertySummary of={before.metadata} />
         </>
       )}
     </Entry>

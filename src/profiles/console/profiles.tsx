@@ -7,7 +7,7 @@ import { type Entity, profileHref, type Who, words } from '../../console/client/
 import { FilterText, SelectField } from '../../console/client/ui/controls.tsx';
 import { ClearFilters, type Column, List } from '../../console/client/ui/list.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../../console/client/ui/page.tsx';
-import { Glance } from '../../console/client/ui/properties.tsx';
+import { PropertySummary } from '../../console/client/ui/properties.tsx';
 import { WayIn } from '../../console/client/ui/way-in.tsx';
 import { namingProperties } from '../../domain/entity.ts';
 import type { ExportPreview } from '../../export/api.ts';
@@ -163,7 +163,7 @@ const companyColumn: Column<Profile> = [
 ];
 
 const columns: readonly Column<Profile>[] = [
-  ['Properties', ({ metadata }) => <Glance of={metadata} without={namingProperties} />],
+  ['Properties', ({ metadata }) => <PropertySummary of={metadata} without={namingProperties} />],
   ['First seen', ({ first_seen_at }) => <Time at={first_seen_at} />, 'num minor'],
   ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num minor'],
 ];

@@ -53,7 +53,7 @@ export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonl
         lines: wasSkipping ? (text.match(/\r\n|\r|\n/g)?.length ?? 0) : scanner.lines,
         problem,
       });
-      if (scanner.open && open < 0) {
+      if (scanner.isUnclosed && open < 0) {
         open = records.length - 1;
         openFrom = recordEnd;
       }

@@ -127,7 +127,7 @@ function concludedColumns(takeAgain: FolderProps['takeAgain']): readonly Column<
       'Action',
       (file) =>
         file.outcome === 'failed' ? (
-          <ActionButton needs="import" act={takeAgain(file)}>
+          <ActionButton scopes="import" act={takeAgain(file)}>
             Load again
           </ActionButton>
         ) : null,

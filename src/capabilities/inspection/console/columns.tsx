@@ -123,13 +123,13 @@ function Start({ query, inspection }: Inspected): VNode {
   return (
     <div class="row">
       {isSure ? (
-        <ActionButton look="main" needs="import" act={load({})}>
+        <ActionButton look="main" scopes="import" act={load({})}>
           Load {inspection.whole_file ? plural(inspection.records, 'record') : 'the file'}
         </ActionButton>
       ) : null}
       <ActionButton
         look={isSure ? undefined : 'main'}
-        needs="import"
+        scopes="import"
         disabled={!isReady}
         act={load({ plan: true })}
       >

@@ -86,7 +86,7 @@ function columnsOf(query: Query): readonly Column<Sending>[] {
     [
       'Action',
       (row) => (
-        <ActionButton look="quiet" needs="import" act={async () => cancelSending(row)}>
+        <ActionButton look="quiet" scopes="import" act={async () => cancelSending(row)}>
           {named(row.state === 'sending' || row.state === 'waiting' ? 'Cancel' : 'Remove', row.name)}
         </ActionButton>
       ),

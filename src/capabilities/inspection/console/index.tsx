@@ -33,7 +33,7 @@ function LoadAgain({ job }: JobProps): VNode | null {
   if (!isLoad(job)) return null;
   return (
     <>
-      <ActionButton look="quiet" needs="import" act={loadAgain}>
+      <ActionButton look="quiet" scopes="import" act={loadAgain}>
         Load again with another mapping
       </ActionButton>
       <a class="button button-quiet" href={screenHref('/load', { options_of: job.job_id })}>

@@ -131,7 +131,7 @@ export function ScheduleEditor({ name, definition, isNew, isTaken, onSaved }: Ed
       text={text}
       onInput={setText}
       verb={isNew ? 'Create the schedule' : 'Save'}
-      needs={/^export:/m.test(text) ? ['import', 'export'] : ['import']}
+      scopes={/^export:/m.test(text) ? ['import', 'export'] : ['import']}
       isComplete={isTaken !== true && (isNew === true || text !== savedText)}
       act={save}
     >

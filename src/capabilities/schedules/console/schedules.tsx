@@ -75,17 +75,17 @@ function nextOf(of: Schedule): VNode {
 }
 
 function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
-  const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
+  const scopes = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
   const isPaused = of.paused_at !== null;
   const schedulePath = `${path}/${of.schedule}`;
   const run = () => post(`${schedulePath}/runs`, {}).then(onChange);
   const pause = () => api(schedulePath, { method: 'PATCH', body: { paused: !isPaused } }).then(onChange);
   return (
     <div class="row">
-      <ActionButton needs={needs} act={run}>
+      <ActionButton scopes={scopes} act={run}>
         {named('Run now', of.schedule)}
       </ActionButton>
-      <ActionButton look="quiet" needs={needs} act={pause}>
+      <ActionButton look="quiet" scopes={scopes} act={pause}>
         {named(isPaused ? 'Resume' : 'Pause', of.schedule)}
       </ActionButton>
     </div>
@@ -206,7 +206,7 @@ function Changes({ of, onChange }: { readonly of: Schedule; readonly onChange: (
       <Actions of={of} onChange={onChange} />
       <ConfirmButton
         label="Delete …"
-        needs={kind === 'load' ? 'import' : ['import', 'export']}
+        scopes={kind === 'load' ? 'import' : ['import', 'export']}
         title="Delete the schedule"
         sentence="The schedule and its history are deleted. Its jobs stay."
         verb="Delete"
@@ -228,7 +228,7 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): reado
       'Action',
       (run) =>
         run.status === 'failed' || run.status === 'skipped' ? (
-          <ActionButton needs="import" act={repeat(run)}>
+          <ActionButton scopes="import" act={repeat(run)}>
             Run again
           </ActionButton>
         ) : null,

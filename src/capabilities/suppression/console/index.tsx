@@ -27,7 +27,7 @@ function SuppressedPanel({ id }: { readonly id: string }): VNode | null {
       aside={
         <ConfirmButton
           label="Let in again …"
-          needs="delete"
+          scopes="delete"
           title={`Let ${visibleText(id)} in again`}
           sentence="Later records of this id are accepted. Deleted data does not come back."
           verb="Let them in again"

@@ -61,7 +61,7 @@ function Undo({ job }: JobProps): VNode | null {
   return (
     <ActionButton
       look="quiet"
-      needs="import"
+      scopes="import"
       act={() => start(`${jobPath(job.job_id)}/undo`, { plan: true })}
     >
       Undo …

@@ -204,7 +204,7 @@ export interface ButtonProps {
    * Required scopes. If one of them is missing, the button is disabled and its tooltip gives the
    * reason.
    */
-  readonly needs?: Scope | readonly Scope[] | undefined;
+  readonly scopes?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';
@@ -215,8 +215,8 @@ export interface ButtonProps {
   readonly children: ComponentChildren;
 }
 
-export function Button({ look, needs, isExpanded, title, disabled = false, ...rest }: ButtonProps): VNode {
-  const missing = [needs ?? []].flat().find((scope) => !mayUse(scope));
+export function Button({ look, scopes, isExpanded, title, disabled = false, ...rest }: ButtonProps): VNode {
+  const missing = [scopes ?? []].flat().find((scope) => !mayUse(scope));
   return (
     <button
       type="button"

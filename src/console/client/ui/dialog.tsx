@@ -114,9 +114,9 @@ export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
 
 type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
-export function ConfirmButton({ label, look, needs, ...confirm }: ConfirmButtonProps): VNode {
+export function ConfirmButton({ label, look, scopes, ...confirm }: ConfirmButtonProps): VNode {
   return (
-    <DialogButton label={label} look={look} needs={needs}>
+    <DialogButton label={label} look={look} scopes={scopes}>
       {(close) => <Confirm {...confirm} onClose={close} />}
     </DialogButton>
   );

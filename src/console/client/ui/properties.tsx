@@ -14,7 +14,7 @@ export function Value({ of }: { readonly of: unknown }): VNode {
 const longText = 400;
 
 /** Shows a complete value, collapsed if it is long. */
-export function Whole({ of }: { readonly of: unknown }): VNode {
+export function FullValue({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)
     return (
@@ -35,11 +35,11 @@ export function Whole({ of }: { readonly of: unknown }): VNode {
 export function propertyFacts(of: object): readonly Fact[] {
   return Object.entries(of).map(([name, value]) => [
     <bdi key={name}>{visibleText(name)}</bdi>,
-    <Whole key={name} of={value} />,
+    <FullValue key={name} of={value} />,
   ]);
 }
 
-interface GlanceProps {
+interface PropertySummaryProps {
   readonly of: object;
   readonly without?: readonly string[];
 }
@@ -48,7 +48,7 @@ const mostShown = 4;
 const mostCharacters = 28;
 
 /** Shows the first few properties on one line. */
-export function Glance({ of, without = [] }: GlanceProps): VNode {
+export function PropertySummary({ of, without = [] }: PropertySummaryProps): VNode {
   const all = Object.entries(of).filter(([name]) => !without.includes(name));
   const rest = all.length - mostShown;
   const cut = (text: string): string => visibleText(shorten(text, mostCharacters));

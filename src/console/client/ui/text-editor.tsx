@@ -18,7 +18,7 @@ interface EditorFormProps {
   readonly example?: string;
   readonly onInput: (text: string) => void;
   readonly verb: string | null;
-  readonly needs?: readonly Scope[];
+  readonly scopes?: readonly Scope[];
   readonly isComplete: boolean;
   readonly act: () => Promise<unknown>;
   /** Error of another action that was tried with the same text. */
@@ -28,7 +28,7 @@ interface EditorFormProps {
 }
 
 export function EditorForm(props: EditorFormProps): VNode {
-  const { label, hint, text, example, onInput, verb, needs = [], isComplete, beside, children } = props;
+  const { label, hint, text, example, onInput, verb, scopes = [], isComplete, beside, children } = props;
   const saving = useSubmit(props.act);
   const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
@@ -69,7 +69,7 @@ export function EditorForm(props: EditorFormProps): VNode {
       <Problems error={error} />
       <div class="row">
         {verb === null ? null : (
-          <Button type="submit" look="main" needs={needs} disabled={saving.isRunning || !isComplete}>
+          <Button type="submit" look="main" scopes={scopes} disabled={saving.isRunning || !isComplete}>
             {verb}
           </Button>
         )}

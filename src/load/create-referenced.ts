@@ -3,7 +3,7 @@ import { unescapeCopy } from '../formats/json-text.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { textArray } from './map/binary-array.ts';
 import type { Rows } from './map/rows.ts';
-import { createReferenced } from './merge/create-named.ts';
+import { createReferenced } from './merge/create-referenced.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
@@ -18,12 +18,12 @@ export async function withReferenced<T>(
   write: () => Promise<T>,
 ): Promise<T> {
   if (source.preset === null || source.dryRun || rows.events.rows === 0) return write();
-  const named = rows.events.named();
+  const referenced = rows.events.referencedIds();
   const create = async (entity: Entity): Promise<void> => {
-    for (const key of rows[entity].keys()) named[entity].delete(key);
-    if (named[entity].size === 0) return;
+    for (const key of rows[entity].keys()) referenced[entity].delete(key);
+    if (referenced[entity].size === 0) return;
     const { environmentId, loadId, keepsKeys: keepKeys } = source;
-    const ids = textArray(Array.from(named[entity], unescapeCopy));
+    const ids = textArray(Array.from(referenced[entity], unescapeCopy));
     await createReferenced(db, entity, { environmentId, loadId, chunkNo, keepKeys }, ids);
   };
   await create('users');

@@ -31,7 +31,7 @@ export async function createReferenced(
     ) is null
     order by named.id collate "C"
     on conflict (environment_id, ${id}) do nothing`;
-  const noted = sql`
+  const recorded = sql`
     with created as (${create} returning ${id} as key)
     insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
     select ${by.loadId}, ${by.chunkNo}, ${entity}, array_agg(mark(key_hash(key), true, false))
@@ -39,5 +39,5 @@ export async function createReferenced(
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
-  await (by.keepKeys ? noted : create).execute(db);
+  await (by.keepKeys ? recorded : create).execute(db);
 }
