@@ -30,7 +30,7 @@ export interface FileStore {
    * fails there.
    */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
-  /** Yields the complete files whose names begin with `kind/`, with their lengths. */
+  /** Yields the name and length of each complete file whose name begins with `kind/`. */
   list(kind: string): AsyncGenerator<{ readonly ref: FileRef; readonly bytes: number }>;
   /** A missing file is not an error. */
   remove(ref: FileRef): Promise<void>;

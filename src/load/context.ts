@@ -97,8 +97,8 @@ export class ChunkMemory {
       unsearchedChunks: 0,
       nextUnsearched: 0,
     };
-    // Evicts the least recently used load, which is the first in the Map because each use inserts
-    // the load again.
+    // Evicts the least recently used load. It is the first load in the Map, because each use
+    // inserts a load again.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, memory);
     const [oldest] = this.#loads.keys();

@@ -39,9 +39,8 @@ import { recordUnused, takeReceived } from './upload-store.ts';
 /*
  * Status of a load: queued → processing → completed | failed | cancelled. A failed, cancelled or
  * held load can be queued again. A load has tasks (`chunk`, then `finish`) only while it is
- * processing.
- * Every transaction that ends a load first deletes its tasks and then updates the load. A
- * transaction that ends a chunk does so in the same order, which prevents deadlocks.
+ * processing. Every transaction that ends a load first deletes its tasks and then updates the load.
+ * A transaction that ends a chunk uses the same order, to prevent deadlocks.
  */
 
 export interface NewLoad extends JobIdentity {

@@ -26,9 +26,7 @@ export interface NewEvents {
 /** COPY text of events, some of which may already exist. */
 export interface EventBatch {
   readonly text: Buffer;
-  /**
-   * Rows for `event_ids`, with the hash of the event's key as the last column (see `hashedIdText`).
-   */
+  /** Rows for `event_ids`. The last column is the hash of the event's key (see `hashedIdText`). */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }

@@ -81,9 +81,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Returns whether any key is repeated, which is rare. Sorting the hashes takes a third of the time
- * of grouping them. Because of `offset 0`, and because entities are processed one after the other,
- * PostgreSQL sorts plain numbers. Sorting rows would take seven times as long.
+ * Returns whether any key is repeated. Repeated keys are rare. Sorting the hashes takes a third of
+ * the time of grouping them. Because of `offset 0`, and because entities are processed one after
+ * the other, PostgreSQL sorts plain numbers. Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`

@@ -14,8 +14,8 @@ const PLANNED_BYTES_AT_A_TIME = MiB;
  */
 
 /**
- * Changed or removed row in the summary. It contains only the properties that differ, with
- * truncated values.
+ * Changed or removed row in the summary. It contains only the properties that differ. Their values
+ * are truncated.
  */
 export interface SampledRow {
   readonly entity: Entity;
