@@ -96,7 +96,7 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Returns the map with the spelling of names in the header. Blanks at the ends of names are
+ * Returns the map with its column names spelled as in the header. Blanks at the ends of names are
  * ignored. `column_2` means the second column, unless there is a column called `column_2`. If the
  * file has no header, `2` also means the second column. Names that match no column are kept.
  * @throws InputError `invalid_field` if two names of one column are mapped to different names

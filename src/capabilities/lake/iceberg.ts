@@ -1,6 +1,7 @@
 /*
- * Writes an Iceberg table in format version 2: metadata with one snapshot, a manifest list with one
- * manifest per month, and the manifests, which name Parquet files. https://iceberg.apache.org/spec/
+ * Writes an Iceberg table in format version 2. The metadata has one snapshot. The manifest list of
+ * the snapshot names one manifest per month, and the manifests name Parquet files.
+ * https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
 import { columnsOf, orderOf } from '../../domain/export-columns.ts';

@@ -13,8 +13,8 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: their definitions, the time up to which runs were created, the loaded versions of
- * their sources and the cursors of their exports. A schedule that is deleted while a run is open
+ * Schedules: their definitions, the time up to which runs were created, the versions of sources
+ * that were loaded, and the cursors of exports. A schedule that is deleted while a run is open
  * keeps its name, but does not have a definition.
  */
 

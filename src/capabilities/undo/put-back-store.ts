@@ -1,7 +1,7 @@
 /*
  * Applies the lines of a reverse patch, so that each profile returns to its earlier state. If the
  * position of a profile differs from that in its line, the profile was changed after the patch was
- * written. The log shows which properties that change affected. These properties are kept.
+ * written. The log shows which properties were changed. These properties are not restored.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';

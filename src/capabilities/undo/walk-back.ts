@@ -1,8 +1,8 @@
 /*
- * Decides what an undo does to a profile. Each value changed by the undone loads returns to the
- * last value set by an author whose changes still count, or else to the value before all logged
- * changes. Existence is also treated as a value: every change sets it, and a removal clears all
- * values.
+ * Decides what an undo does to a profile. A value that the undone loads changed is set to the last
+ * value from an author whose changes still count. If there is no such value, it is set to the value
+ * before all logged changes. Existence is also treated as a value: every change sets it, and a
+ * removal clears all values.
  */
 import type { Entity } from '../../domain/entity.ts';
 

@@ -113,7 +113,7 @@ const maxKeys = 10_000;
 /**
  * Limits the calls of each key and, for a browser key, the calls of each address. Runs after
  * authentication. Each process counts separately, because a count in Redis would cost a query for
- * each call and a dependency. Existing plugins miscount simultaneous requests.
+ * each call, and would require Redis. Existing plugins miscount simultaneous requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };

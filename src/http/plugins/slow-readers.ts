@@ -29,9 +29,10 @@ declare module 'fastify' {
 
 /**
  * Limits the memory used by responses that clients do not read, and cuts stalled connections.
- * Before a GET is handled, the maximum size of its response is counted for the connection (before
- * the key look-up), then for the environment and the process. If a limit would be exceeded, the
- * request is refused (429, or 503 for the process). Register this plugin before the key look-up.
+ * Before a GET is handled, the maximum size of its response is counted: for the connection before
+ * the key look-up, and for the environment and the process after it. If a limit would be exceeded,
+ * the request is refused (429, or 503 for the process). Register this plugin before the key
+ * look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const unread = new UnreadAnswers(stallMs);
