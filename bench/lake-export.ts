@@ -38,8 +38,8 @@ let most = 0;
 export const mostMemory = (): number => most;
 
 /**
- * Runs `work`. Returns its result and the elapsed seconds, with the processor seconds and the peak
- * resident memory (in MiB) of this process.
+ * Runs `work`. Returns its result, the elapsed seconds, and the processor seconds and peak resident
+ * memory (in MiB) of this process.
  */
 export async function measure<T>(
   work: () => Promise<T>,

@@ -2,9 +2,9 @@
  * npm run bench:pollock [-- --libraries DIR] [--lost]
  *
  * Reads the files of the Pollock benchmark with our own reader and with csv-parse, and also with
- * Papaparse and DuckDB if these are installed in the folder DIR. Prints the scores, and how many
- * rows each program loads that the file does not contain. `--lost` lists the files for which our
- * reader gets less than 10 points.
+ * Papaparse and DuckDB if these are installed in the folder DIR. Prints the scores, and for each
+ * program the number of loaded rows that the file does not contain. `--lost` lists the files for
+ * which our reader gets less than 10 points.
  *
  * If a file has no records, a program gets full marks for refusing it. Our reader is given the id
  * column: its name (with all header lines joined) if the file has a header, else its position. The

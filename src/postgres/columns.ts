@@ -33,8 +33,8 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
 /**
- * Types of values in rows that are read. They do not apply to values that are written, which
- * constraints check. The type of a nullable JSON column must include `null`.
+ * Types of values in rows that are read. They do not apply to values that are written, because
+ * constraints check those values. The type of a nullable JSON column must include `null`.
  */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };

@@ -56,9 +56,9 @@ const months = sql`(
 )`;
 
 /**
- * Returns, for each environment, the names of a month's events that have expired, and the number of
- * names that have not. The statement skips from name to name in events_name_idx instead of reading
- * all events.
+ * For each environment, returns the event names whose retention period has ended for this month,
+ * and the number of the month's other event names. The statement skips from name to name in
+ * events_name_idx instead of reading all events.
  */
 export function readHeldNames(
   db: Database,

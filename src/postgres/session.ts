@@ -132,7 +132,7 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 const connectionTimeoutMillis = 10_000;
 /**
  * Number of comparisons between the sessions of two connections. One comparison is not enough,
- * because a busy pooler may happen to give them different sessions.
+ * because a busy pooler may happen to give the two connections different sessions.
  */
 const rounds = 3;
 
@@ -145,7 +145,7 @@ export const pooling = {
 /**
  * Returns true if DATABASE_URL leads to a pooler that lends a session for only one transaction or
  * statement. With such a pooler, LISTEN does not work, and settings also affect other clients. When
- * we end the session of a lost worker, we could end that of a working process. The pooler is
+ * we end the session of a lost worker, we could end the session of a working process. The pooler is
  * detected by two open connections that use the same session, or by a connection whose session
  * changes.
  */
@@ -168,7 +168,7 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
 
 /**
  * Connects and runs a statement. Connecting alone proves nothing, because a pooler may accept a
- * connection before it has a session for it.
+ * connection before a session is available.
  */
 async function connect(other: pg.Client): Promise<void> {
   try {
@@ -218,8 +218,8 @@ const idleTimeout = '10min';
 
 /**
  * Runs `work` in a transaction with a snapshot. If the signal is aborted, ends the whole session. A
- * cancel request would not be enough, because the server does not notice it while nobody reads what
- * it sends.
+ * cancel request would not be enough, because the server does not notice the request while nobody
+ * reads the output of the server.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },

@@ -7,16 +7,16 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Number of connections that the server accepts beyond its limit. It uses them to serve monitoring,
- * and to explain to other clients why they are refused.
+ * Number of connections that the server accepts beyond its limit. The server uses these connections
+ * to serve monitoring, and to tell other clients why they are refused.
  */
 const reserve = 32;
 
 /**
- * Tracks the connections of a server. This is needed because a stopping server would wait for
- * connections that have never had a request, which Node does not close.
- * At most `most` connections are served. If one more is opened, it replaces the connection that has
- * been idle longest. If none is idle, a few more connections are accepted (`reserve`), but their
+ * Tracks the connections of a server. This is needed because a stopping server waits for
+ * connections that have never had a request, and Node does not close such connections. At most
+ * `most` connections are served. If one more is opened, it replaces the connection that has been
+ * idle longest. If none is idle, a few more connections are accepted (`reserve`), but their
  * requests are refused.
  */
 class Connections {

@@ -99,7 +99,7 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   // If the worker of a job has died, the job remains in the queue for a while. A repeated notice
-  // with the same id would have no effect, so it gets another id.
+  // with the same id would have no effect, so the repeated notice gets another id.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // The payload contains only ids and a version, because a later release may read the job.

@@ -5,7 +5,7 @@ import type { Gauges } from './gauges.ts';
 
 /**
  * Figures that `read` gets from the database, and the gauges that show them. `read` is called with
- * the watch pool, at intervals of at least several seconds. `sluice status` shows the fields of its
+ * the watch pool, at intervals of at least several seconds. `sluice status` shows the fields of the
  * result.
  */
 export interface Figures {

@@ -55,8 +55,8 @@ export async function preparedDataDir(until: 'test' | 'file' = 'test'): Promise<
 }
 
 /**
- * Creates a database on the server of the tests, which is cheaper than the embedded server of a
- * data directory.
+ * Creates a database on the server of the tests. This is cheaper than starting the embedded server
+ * of a data directory.
  */
 export async function databaseUrl(until: 'test' | 'file' = 'test'): Promise<string> {
   const { url, drop } = await createTestDatabase();

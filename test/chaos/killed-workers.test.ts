@@ -74,9 +74,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns, for each lost chunk, the milliseconds from the kill of its worker to its completion. If
- * its worker may have died in one of several kills, assumes the first kill after which the lease
- * was not renewed. Assuming an earlier kill only makes the result larger.
+ * For each lost chunk, returns the milliseconds from the kill of its worker to the completion of
+ * the chunk. If its worker may have died in one of several kills, assumes the first kill after
+ * which the lease was not renewed. Assuming an earlier kill only makes the result larger.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

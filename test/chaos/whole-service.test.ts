@@ -104,8 +104,9 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually, PostgreSQL first finds the disk full when it writes a page of a table. It then keeps
-  // running. If it first finds the disk full when it writes the WAL, it ends.
+  // Usually, PostgreSQL first finds the disk full when it writes a page of a table. In this case,
+  // PostgreSQL keeps running. If PostgreSQL first finds the disk full when it writes the WAL,
+  // PostgreSQL ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';

@@ -294,7 +294,7 @@ describe('erased people and companies', () => {
     await loadFile(t.system, environmentId, text({ user_id: erased, plan: 'planned' }), { plan: true });
     const refused = await load({ user_id: erased, company_id: '', plan: [] }, { plan: erased });
     expect(refused.tally.rejected).toBeGreaterThan(0);
-    // This removes the row of the user. The log still contains row images of the user.
+    // This removes the row of the user. The log still contains earlier states of the user.
     await ask('delete from users where user_id = $1', [before]);
     expect(await placesOf(ids)).toEqual(
       expect.arrayContaining([partition(0), 'planned_rows', 'load_rejects', 'users']),

@@ -153,8 +153,8 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
 }
 
 /**
- * Returns the profiles as they were at the cursor. A row that was written later is replaced with
- * its first row image in the log after the cursor.
+ * Returns the profiles as they were at the cursor. A row that was written after the cursor is
+ * replaced with the first earlier state that the log has recorded since then.
  */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
   const unchanged = async (entity: Entity, id: string) =>

@@ -77,7 +77,7 @@ const transaction = fc.record({
   commits: fc.constantFrom(true, true, false),
 });
 const list = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(arbitrary, { minLength: 1, maxLength: 5 });
-/** Loads and deletions share one lane, so one writer makes both. */
+/** Loads and deletions share one lane, so one writer runs both. */
 const timetable = fc.tuple(
   list(fc.oneof(load, deletion)),
   list(single),

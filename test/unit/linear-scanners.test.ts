@@ -146,7 +146,10 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Texts of about `bytes` bytes that are refused. Their causes take the longest to find. */
+/**
+ * Texts of about `bytes` bytes that are refused. The reasons for refusing them take the longest to
+ * find.
+ */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[

@@ -12,8 +12,8 @@ export interface ProgramResult {
 export interface ProgramOptions {
   readonly account: Account | undefined;
   /**
-   * Working directory. It is entered before privileges are dropped, so the account does not need
-   * access to it.
+   * Working directory. The process enters the directory before it drops privileges, so the account
+   * does not need access to the directory.
    */
   readonly cwd: string;
   readonly input?: string;

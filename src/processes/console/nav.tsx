@@ -161,7 +161,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Handles keyboard shortcuts, which work outside fields, and shows the list of them. */
+/** Handles keyboard shortcuts outside input fields, and shows the list of shortcuts. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {

@@ -71,8 +71,8 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
 }
 
 /**
- * Number of connections that a server or worker needs in addition to its pools, and number that a
- * command needs.
+ * Number of connections that a server or worker needs in addition to its pools, and number of
+ * connections that a command needs.
  */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
 /** Number of additional connections if the queue is in PostgreSQL. */

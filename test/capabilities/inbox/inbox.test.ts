@@ -500,7 +500,7 @@ describe('two processes, or a dead one', () => {
       await Promise.all(watches.map((watch) => watch.conclude()));
       return (await readConcluded(folder)).length >= count;
     };
-    // One scan does not take all files, so the watches have to scan repeatedly.
+    // One scan does not take all files, so the folder has to be scanned repeatedly.
     await waitFor('all files to be concluded', look, { everyMs: 20 });
     await Promise.all(watches.map((watch) => watch.stop('the test ends')));
     await otherSystem.close();

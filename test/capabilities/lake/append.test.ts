@@ -415,7 +415,10 @@ describe('a deletion in the lake', () => {
   });
 });
 
-/** The test crashes at every 47th of about 200 steps. A large run crashes at every step. */
+/**
+ * The test simulates a crash at every 47th of about 200 steps. A large run simulates a crash at
+ * every step.
+ */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 47;
 
 // proves: archives, lake-appends

@@ -43,7 +43,10 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
   };
 }
 
-/** The test crashes at every 53rd of about 150 steps. A large run crashes at every step. */
+/**
+ * The test simulates a crash at every 53rd of about 150 steps. A large run simulates a crash at
+ * every step.
+ */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 53;
 
 // proves: lake-erasure

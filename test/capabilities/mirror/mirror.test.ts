@@ -295,7 +295,7 @@ test('a failed mirror removes nobody, even with mirror_despite_rejects', async (
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-/** Cancels a mirror after it has removed some profiles. Then rewrites one of them. */
+/** Cancels a mirror after it has removed some profiles. Then rewrites one of these profiles. */
 async function cancelledHalfway(): Promise<string> {
   await load(csv(usersFrom(MIRROR_SLICE_PROFILES + 10)));
   const running = await startManually(t.system, environmentId, csv(['u0']), mirror);

@@ -375,7 +375,9 @@ test('no row, log line, setting or answer has a token or the client secret in cl
   }
 });
 
-/** Requests every read that needs no id, as an administrator. Returns the responses. */
+/**
+ * As an administrator, sends a GET request to every route that needs no id. Returns the responses.
+ */
 async function readEverything(): Promise<string[]> {
   const admin = await signIn(server, adminKey);
   const { paths } = (await describedApi()).document;

@@ -66,8 +66,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /**
- * Values that a step changed, by profile (such as `users/u1`) and name. `undefined`: the step
- * removes the value. `null`: the step removes the profile.
+ * Values that a step changed, by profile (such as `users/u1`) and property name. `undefined`: the
+ * step removes the value. `null`: the step removes the profile.
  */
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 

@@ -59,7 +59,10 @@ async function filesOf({ presigned_urls }: ExportJob): Promise<Record<string, st
   return Object.fromEntries(await Promise.all(files));
 }
 
-/** Returns the ids of the exported users, companies and users of events. */
+/**
+ * Returns the ids of the exported users, the exported companies, and the users of the exported
+ * events.
+ */
 async function idsOf(json: object, key = t.key) {
   const files = await filesOf(await run({ compression: 'none', ...json }, key));
   const ids = (name: string, id: string) =>

@@ -28,8 +28,8 @@ describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
   /**
-   * Starts a server with responses of several sizes. It waits at most `stallMs` for a client that
-   * does not read its response.
+   * Starts a server with responses of several sizes. The server waits at most `stallMs` for a
+   * client that does not read its response.
    */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -269,8 +269,8 @@ describe('a connection that is reset', () => {
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
     /**
-     * Requests that a client aborts: it resets the connection as soon as it has received `until`,
-     * or immediately if `until` is missing.
+     * Requests that a client aborts. The client resets the connection as soon as it has received
+     * `until`, or immediately if `until` is missing.
      */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
       { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },

@@ -169,8 +169,8 @@ describe('the overview', () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // 3 + 1 records are unaccounted: no finished chunk contains the three records that were read,
-    // and one of them has no outcome.
+    // 3 + 1 records are unaccounted: none of the three records that were read is in a finished
+    // chunk, and one of the three has no outcome.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 

@@ -30,7 +30,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     // Chromium's sandbox does not work for root, and the browser opens only pages of this service.
     args: [
       ...['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
-      // Each page runs its scripts once, so optimizing them takes longer than it saves.
+      // Each page runs its scripts once, so optimizing the scripts would take more time than it
+      // saves.
       '--js-flags=--no-opt --no-maglev',
     ],
   });
