@@ -249,7 +249,10 @@ export async function insertSession(db: Database, { cookie, expiresAt, ...sessio
   });
 }
 
-/** Finds the session of a cookie, even if it has ended, with its environment and key. */
+/**
+ * Finds the session of a cookie, together with the session's environment and key. Also finds ended
+ * sessions.
+ */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')

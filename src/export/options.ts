@@ -18,7 +18,7 @@ const eb = expressionBuilder<DB>();
 type OptionValues = ExportRequest['options'];
 
 /**
- * All export options that select users. The options that capabilities define are included. Also
+ * Contains all export options that select users, including those that capabilities define. Also
  * contains the schema of requests with these options.
  */
 export class ExportOptions {

@@ -22,7 +22,7 @@ const HASH = 35;
 
 export interface Place {
   readonly start: number;
-  /** Lines before the header. */
+  /** Number of lines before the header. */
   readonly lines: number;
   /** Start of the first record after the header. */
   readonly end: number;
@@ -85,8 +85,8 @@ class SampledRecords {
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // In the sample, all problems are misplaced or unclosed quotes. The cells of such a record are
-    // not reliable.
+    // In the sample, all problems are misplaced or unclosed quotes. The cells of a record with such
+    // a problem are not reliable.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.isUnclosed && bytes.length - start <= longCellBytes;

@@ -204,8 +204,8 @@ function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
 }
 
 /**
- * Returns true for UTF-32. If read as UTF-16 LE, such text would begin with U+0000, which real text
- * never does.
+ * Returns true for UTF-32. If read as UTF-16 LE, such text would begin with U+0000. Real text never
+ * begins with this character.
  */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);

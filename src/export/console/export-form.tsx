@@ -182,8 +182,8 @@ interface ChoiceProps {
 }
 
 /**
- * Selects one of several options. The first option is the default, for which the page address
- * contains no parameter.
+ * Selects one of several options. The first option is the default and has no parameter in the page
+ * address.
  */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
