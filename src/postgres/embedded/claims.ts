@@ -154,8 +154,8 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 
 /**
  * If the pid in the lock file belongs to another program, replaces the pid with one that no process
- * has. The file must not be removed, because PostgreSQL uses it to find the shared memory of a
- * killed server, which children of that server may still use. Does nothing if no process has the
+ * has. The file must not be removed. PostgreSQL uses it to find the shared memory of a killed
+ * server, and children of that server may still use this memory. Does nothing if no process has the
  * pid, or if the lock file now contains another pid.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {

@@ -30,8 +30,8 @@ export const roleName = 'sluice';
 const attemptPrefix = 'init-';
 /**
  * A failed attempt leaves a folder whose name contains the pid of its process. If the folder is
- * older than this, it is removed even if a process with that pid is alive, because that must be a
- * different process.
+ * older than this, a live process with that pid must be a different process, so the folder is
+ * removed.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 

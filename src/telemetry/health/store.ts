@@ -79,8 +79,8 @@ const outcomeColumns = recordOutcomes.map((outcome) => `rows_${outcome}`);
 export interface LoadRows extends Readonly<Record<(typeof recordOutcomes)[number], number>> {
   readonly entity: string;
   /**
-   * Number of completed loads whose counts are wrong: the outcomes do not add up to the number of
-   * records read, or that number differs from the number of records received.
+   * Number of completed loads whose counts are wrong. Either the outcomes do not add up to the
+   * number of records read, or that number differs from the number of records received.
    */
   readonly differences: number;
 }
