@@ -172,7 +172,7 @@ export function frequentDelimiter(bytes: Buffer): string {
  * A dialect that may be the dialect of the file. `points` measures how uniformly it splits the
  * records. Used if the column names are unknown.
  */
-export interface Cut {
+export interface ScoredDialect {
   readonly dialect: CsvDialect;
   readonly score: Score;
   readonly points: number;
@@ -182,7 +182,7 @@ export interface Cut {
  * Dialects with fewer points are ignored. Their records have only one cell, varying numbers of
  * cells, or hardly any cell of a known kind.
  */
-const leastPoints = 0.4;
+const minPoints = 0.4;
 /**
  * A dialect counts as equally likely as the best one if it has more than this share of the points
  * of the best one.
@@ -193,19 +193,19 @@ const clearShare = 0.95;
  * Returns the dialects that split most records into the same number of cells (at least two) of
  * known kinds. The best dialect is first.
  */
-export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cut[] {
+export function scoreDialects(sample: CsvSample, dialects: readonly CsvDialect[]): ScoredDialect[] {
   const scored = dialects.map((dialect) => {
     const score = sample.score(dialect);
     return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
   });
-  return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
+  return scored.filter((each) => each.points >= minPoints).toSorted((a, b) => b.points - a.points);
 }
 
 /**
  * Returns the first dialect, or `null` if there is none. @throws InputError `invalid_field` if a
  * dialect that splits the records differently is equally likely
  */
-export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
+export function bestDialect([best, ...others]: readonly ScoredDialect[]): ScoredDialect | null {
   if (best === undefined) return null;
   const equal = others.find(
     (each) => each.points > clearShare * best.points && isOther(each.score, best.score),

@@ -13,16 +13,16 @@ import { findNames, needsPositions, startsWithData } from './csv-cell-kinds.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
 import {
-  bestCut,
-  type Cut,
+  bestDialect,
   commonDelimiters,
   delimiters,
   distinctiveDelimiters,
-  findCuts,
   frequentDelimiter,
   hasOtherQuotes,
   readSeparatorLine,
   refineDialect,
+  type ScoredDialect,
+  scoreDialects,
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
@@ -101,7 +101,7 @@ class Sniffer {
 
   sniff(): Sniffed {
     const { header } = this.#hints.source;
-    if (header === 'none') return this.#headless(this.#bestCut());
+    if (header === 'none') return this.#headless(this.#bestDialect());
     if (header !== undefined) return this.#withHeaderAt(header);
     const plain = this.#plain();
     const place = this.#sample.findFirst(plain, this.#rows);
@@ -301,9 +301,9 @@ class Sniffer {
    * the first record are ambiguous: they may be positions in a header, or values.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
-    const cut = this.#bestCut();
-    const { score } = cut;
-    if (startsWithData(score.records, score.width)) return this.#headless(cut);
+    const best = this.#bestDialect();
+    const { score } = best;
+    if (startsWithData(score.records, score.width)) return this.#headless(best);
     const positions = Object.keys(this.#hints.map).map((name) => positionOf(name));
     if (place !== null && (isNumbered(place.cells) || needsPositions(score.records, score.width, positions)))
       return this.#withHeader({ dialect: plain, place });
@@ -311,7 +311,7 @@ class Sniffer {
     throw inputError('invalid_field', message, 'header');
   }
 
-  #headless({ dialect: base, score: { width } }: Cut): Sniffed {
+  #headless({ dialect: base, score: { width } }: ScoredDialect): Sniffed {
     const cells = Array.from({ length: width }, () => '');
     const place = { start: 0, lines: 0, end: 0, rows: 0, cells, isDoubtful: false };
     const source = { delimiter: base.delimiter, ...this.#hints.source };
@@ -320,8 +320,8 @@ class Sniffer {
     return this.#sniffed(dialect, place, [note], width);
   }
 
-  #bestCut(): Cut {
-    const best = bestCut(findCuts(this.#sample, this.#dialects(distinctiveDelimiters)));
+  #bestDialect(): ScoredDialect {
+    const best = bestDialect(scoreDialects(this.#sample, this.#dialects(distinctiveDelimiters)));
     const dialect = this.#plain();
     return best ?? { dialect, score: this.#sample.score(dialect), points: 0 };
   }
@@ -341,7 +341,7 @@ class Sniffer {
     const [best] =
       isTable || first?.cells.length === 0
         ? []
-        : findCuts(this.#sample, this.#dialects(distinctiveDelimiters));
+        : scoreDialects(this.#sample, this.#dialects(distinctiveDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);
     if (best !== undefined && index >= 0 && index + 1 < best.score.records.length) {
       const place = this.#sample.findRecord(best.dialect, index + 1, 1);

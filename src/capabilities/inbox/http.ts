@@ -27,16 +27,16 @@ const nobodyWatches: Inbox = {
  * Scanning 100 000 files takes seconds. Therefore, scans run at most once a second, and use at most
  * a tenth of the time.
  */
-const looking: ProbeOptions = {
+const scanOptions: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
 /** Callers that ask for the same folder at about the same time get the result of one scan. */
-function lookTogether(): (path: string) => Promise<FolderScan> {
+function shareScans(): (path: string) => Promise<FolderScan> {
   const probes = new Map<string, () => Promise<Answer<FolderScan>>>();
   return async (path) => {
-    const probe = probes.get(path) ?? createProbe(() => scanFolder(path), looking);
+    const probe = probes.get(path) ?? createProbe(() => scanFolder(path), scanOptions);
     probes.set(path, probe);
     const answer = await probe();
     if ('value' in answer) return answer.value;
@@ -59,7 +59,7 @@ const show = route({
   config: pageBytes,
   query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
   answer: { description: 'The inbox.', schema: inboxRecord.ref },
-  prepare: lookTogether,
+  prepare: shareScans,
   handle: async ({ system, prepared: scan, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
     const { inboxDir } = system.config;
     if (inboxDir === null) return nobodyWatches;

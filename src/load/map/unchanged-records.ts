@@ -12,7 +12,8 @@ const BACKSLASH = 92;
 
 /**
  * The digests that the stored profiles are expected to have. The n-th digest belongs to the n-th
- * key. Both arrays are in PostgreSQL's binary format.
+ * key. Each pair of a key and a digest is a claim, which may be false. Both arrays are in
+ * PostgreSQL's binary format.
  */
 export interface DigestClaims {
   /** A text[]. */

@@ -6,6 +6,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { type Database, findValue, isTrue, rowOf, type Transaction } from '../../postgres/database.ts';
+import type { DigestClaims } from '../map/unchanged-records.ts';
 import {
   copyText,
   holdsIncoming,
@@ -180,16 +181,6 @@ export async function insertNewUsers(
 }
 
 /**
- * Digests that the profiles with these keys are expected to have. Each pair of a key and a digest
- * is a claim, which may be false. The arrays, a text[] and a uuid[], have the same length and are
- * in binary format.
- */
-export interface DigestClaims {
-  readonly keys: Buffer;
-  readonly digests: Buffer;
-}
-
-/**
  * Returns the positions of false claims, counted from 1. A claim is false if the profile is
  * missing, has a different digest, or was written by this load. A single index scan for all keys
  * takes half the time of a lookup per key. The array is in a subquery, because the planner would
@@ -199,7 +190,7 @@ export async function findRefuted(
   db: Database,
   entity: Entity,
   { environmentId, loadId }: Pick<MergeScope, 'environmentId' | 'loadId'>,
-  { keys, digests }: DigestClaims,
+  { keys, digests }: Pick<DigestClaims, 'keys' | 'digests'>,
 ): Promise<number[]> {
   const id = sql.ref(idColumn[entity]);
   const refuted = await findValue<number[]>(db)`

@@ -10,10 +10,10 @@ import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
 import { encodingOfLabel, findEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import { peek } from './intake.ts';
 import {
+  type ByteCounter,
   type Conversion,
   type ConvertWhole,
   inflateGuard,
-  type Sent,
   type TemporaryCopies,
   textOf,
   type Unpacked,
@@ -83,7 +83,7 @@ interface RewriteContext {
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
   /** Number of bytes that were sent. It limits how much the file may grow when it is unpacked. */
-  readonly sent: Sent;
+  readonly sent: ByteCounter;
   readonly maxInflatedBytes: number;
   readonly notes: string[];
 }

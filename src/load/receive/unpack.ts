@@ -32,7 +32,7 @@ export interface UnpackHints extends FormatHints {
    * Number of bytes that the client sent, if this file has already been unpacked once. It limits
    * how much the file may grow.
    */
-  readonly sent?: Sent | undefined;
+  readonly sent?: ByteCounter | undefined;
 }
 
 export interface Archived {
@@ -241,7 +241,7 @@ export async function* convertFile(
   yield { notes };
 }
 
-export interface Sent {
+export interface ByteCounter {
   readonly receivedBytes: number;
 }
 
@@ -250,7 +250,7 @@ export interface Sent {
  * times, its growth is measured from the sent bytes.
  */
 export function inflateGuard(
-  sent: Sent,
+  sent: ByteCounter,
   maxInflatedBytes: number,
   maxRatio = MAX_INFLATE_RATIO,
 ): InflateGuard {

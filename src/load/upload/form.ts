@@ -7,7 +7,7 @@ import type { OptionTable } from '../../domain/option-table.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { readNext, UploadRate } from '../receive/intake.ts';
 import type { ReceiveHints } from '../receive/receive.ts';
-import { inflateGuard, type Sent } from '../receive/unpack.ts';
+import { type ByteCounter, inflateGuard } from '../receive/unpack.ts';
 import type { Upload as KeptUpload } from '../upload-store.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
 import { findKept, readOptions, type Upload } from './upload.ts';
@@ -111,14 +111,14 @@ function readField(part: Multipart & MultipartValue): GivenOption {
 
 interface Form {
   readonly parts: AsyncIterator<Multipart>;
-  readonly sent: Sent | undefined;
+  readonly sent: ByteCounter | undefined;
 }
 
 /** Must be called only once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
-  const sent: Sent = {
+  const sent: ByteCounter = {
     get receivedBytes() {
       return inflater.bytesWritten;
     },
