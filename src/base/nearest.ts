@@ -7,9 +7,9 @@ function mostEdits(name: string): number {
   return name.length < 6 ? 1 : 2;
 }
 
-export function findMeant(name: string, names: Iterable<string>, most = mostEdits(name)): string | undefined {
+export function findMeant(name: string, names: Iterable<string>, max = mostEdits(name)): string | undefined {
   let nearest: string | undefined;
-  let fewest = most + 1;
+  let fewest = max + 1;
   for (const each of names) {
     if (Math.abs(each.length - name.length) >= fewest) continue;
     const edits = distance(name, each);

@@ -85,10 +85,10 @@ function findErrors(compiled: Validator, value: unknown): readonly SchemaError[]
   return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
 }
 
-export function listErrors(validator: Validator, value: unknown, most: number): SchemaError[] {
+export function listErrors(validator: Validator, value: unknown, max: number): SchemaError[] {
   // TypeBox has a single limit for the whole process, so the limit is changed during the call.
   const { maxErrors: before } = Settings.Get();
-  Settings.Set({ maxErrors: most });
+  Settings.Set({ maxErrors: max });
   try {
     return validator.Errors(value);
   } finally {

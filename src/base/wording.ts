@@ -35,11 +35,11 @@ export function capitalise(word: string): string {
 }
 
 /**
- * Truncates text that is longer than `most` characters and adds `…`. If that splits a surrogate
+ * Truncates text that is longer than `max` characters and adds `…`. If that splits a surrogate
  * pair, replaces the remaining half.
  */
-export function shorten(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
+export function shorten(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }
 
 // Names that people choose are shown to other people. Hidden characters (controls, reordering marks

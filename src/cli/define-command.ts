@@ -215,10 +215,10 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError('write a whole number above 0.');
 }
 
-export function parseUpTo(most: number): (text: string) => number {
+export function parseUpTo(max: number): (text: string) => number {
   return (text) => {
-    if (/^\d{1,9}$/.test(text) && Number(text) <= most) return Number(text);
-    throw new InvalidArgumentError(`write a whole number from 0 to ${most}.`);
+    if (/^\d{1,9}$/.test(text) && Number(text) <= max) return Number(text);
+    throw new InvalidArgumentError(`write a whole number from 0 to ${max}.`);
   };
 }
 

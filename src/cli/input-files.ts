@@ -102,10 +102,10 @@ export function explainProblems(
 }
 
 /**
- * Reads a file, or standard input for `-`. Stops reading once there are more than `most` bytes.
+ * Reads a file, or standard input for `-`. Stops reading once there are more than `max` bytes.
  * @throws UsageError if the file cannot be read
  */
-export async function readBytes(name: string, most: number): Promise<Buffer> {
+export async function readBytes(name: string, max: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];
   let length = 0;
@@ -113,7 +113,7 @@ export async function readBytes(name: string, most: number): Promise<Buffer> {
     for await (const part of source as AsyncIterable<Buffer>) {
       parts.push(part);
       length += part.length;
-      if (length > most) break;
+      if (length > max) break;
     }
   } catch (error) {
     throw new UsageError(explainUnreadable(name, error));

@@ -105,12 +105,10 @@ const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
 export function isCursor(text: string): boolean {
   const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
   if (first === undefined || end === undefined || open === undefined) return false;
-  const least = BigInt(first);
-  const most = BigInt(end);
+  const min = BigInt(first);
+  const max = BigInt(end);
   const ids = open === '' ? [] : open.split(',').map(BigInt);
-  return (
-    least > 0n && least <= most && ids.every((id, index) => id >= (ids[index - 1] ?? least) && id < most)
-  );
+  return min > 0n && min <= max && ids.every((id, index) => id >= (ids[index - 1] ?? min) && id < max);
 }
 
 const datasetOf: ReadonlyMap<string, Dataset> = new Map([

@@ -94,8 +94,8 @@ function figuresOf(text: string): unknown {
 }
 
 function isRange(value: unknown): boolean {
-  const [, least, most] = rangePattern.exec(String(value)) ?? [];
-  return (least !== undefined || most !== undefined) && Number(least ?? 0) <= Number(most ?? Infinity);
+  const [, min, max] = rangePattern.exec(String(value)) ?? [];
+  return (min !== undefined || max !== undefined) && Number(min ?? 0) <= Number(max ?? Infinity);
 }
 
 function isNames(value: unknown): boolean {
@@ -115,7 +115,7 @@ export interface FileFigures {
 }
 
 interface Expected {
-  readonly rows: readonly [least: number, most: number];
+  readonly rows: readonly [min: number, max: number];
   readonly rejected: number;
   /**
    * Columns that the file must have, and all columns that it is allowed to have. `null` if any
@@ -174,15 +174,15 @@ const rejectedShare = 0.01;
 
 function usualOf(past: readonly FileFigures[], fileRows: number): Expected {
   const rows = past.map((each) => each.rows);
-  const least = Math.min(...rows);
-  const most = Math.max(...rows);
+  const min = Math.min(...rows);
+  const max = Math.max(...rows);
   const slack = (count: number): number => Math.max(Math.ceil(count * rowsShare), rowsLeast);
   const rejected = Math.max(...past.map((each) => each.rejected / Math.max(each.rows, 1))) + rejectedShare;
   const tables = past.flatMap(({ columns }) => (columns === null ? [] : [columns]));
   const names = [...new Set(tables.flat())];
   const needed = names.filter((name) => tables.every((columns) => columns.includes(name)));
   return {
-    rows: [Math.max(least - slack(least), 0), most + slack(most)],
+    rows: [Math.max(min - slack(min), 0), max + slack(max)],
     rejected: Math.floor(rejected * fileRows),
     columns: tables.length < past.length ? null : { needed, allowed: names },
   };
@@ -190,17 +190,17 @@ function usualOf(past: readonly FileFigures[], fileRows: number): Expected {
 
 function expectedBy(figures: Exclude<VolumeGuard, 'usual'>, fileRows: number): Expected {
   const { rows, max_rejected, columns } = figures;
-  const [, least = 0, most = Infinity] = rangePattern.exec(rows ?? '..') ?? [];
+  const [, min = 0, max = Infinity] = rangePattern.exec(rows ?? '..') ?? [];
   return {
-    rows: [Number(least), Number(most)],
+    rows: [Number(min), Number(max)],
     rejected: allowed(readLimit(max_rejected), fileRows) ?? Infinity,
     columns: columns === undefined ? null : { needed: columns, allowed: columns },
   };
 }
 
-function describeRange([least, most]: Expected['rows']): string {
-  if (most === Infinity) return `at least ${formatCount(least)}`;
-  return least === 0 ? `at most ${formatCount(most)}` : `${formatCount(least)} to ${formatCount(most)}`;
+function describeRange([min, max]: Expected['rows']): string {
+  if (max === Infinity) return `at least ${formatCount(min)}`;
+  return min === 0 ? `at most ${formatCount(max)}` : `${formatCount(min)} to ${formatCount(max)}`;
 }
 
 function listNames(names: readonly string[]): string {

@@ -63,9 +63,9 @@ export class OptionTable {
    * option's name in a message. Otherwise, returns `null`.
    */
   problem(name: string, value: unknown): string | null {
-    const { read, type, rule, most = 1 } = this.option(name);
+    const { read, type, rule, max = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];
-    if (items.length > most) return rule;
+    if (items.length > max) return rule;
     return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
   }
 

@@ -5,7 +5,7 @@ import type { SourceFormat, SourceOptions } from './source.ts';
  */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
-  readonly range?: readonly [least: number, most: number];
+  readonly range?: readonly [min: number, max: number];
   readonly choices?: readonly string[];
   readonly argument: string;
   /** A sentence without a full stop. */
@@ -13,7 +13,7 @@ export interface SourceOption {
   /** Text that follows the option's name in a message, such as `must be true or false`. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
-  readonly most?: number;
+  readonly max?: number;
   /**
    * Reads a value. For a list, it is called once per item. Returns `undefined` if the value
    * violates `rule`.
@@ -46,13 +46,13 @@ export interface SourceProblem {
 }
 
 export function count(range: readonly [number, number], description: string, example: number) {
-  const [least, most] = range;
+  const [min, max] = range;
   return {
     type: 'integer',
     range,
     argument: 'n',
     description,
-    rule: `must be a number from ${least} to ${most}`,
+    rule: `must be a number from ${min} to ${max}`,
     examples: [example],
     read: (text) => readNumber(text, range),
   } satisfies SourceOption;
@@ -85,9 +85,9 @@ function readFlag(text: string): boolean | undefined {
   return text === 'true' || text === 'false' ? text === 'true' : undefined;
 }
 
-export function readNumber(text: string, [least, most]: readonly [number, number]): number | undefined {
+export function readNumber(text: string, [min, max]: readonly [number, number]): number | undefined {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  return number >= least && number <= most ? number : undefined;
+  return number >= min && number <= max ? number : undefined;
 }
 
 /** Returns true if the text is a single line of 1 to `maxChars` characters. */

@@ -79,11 +79,11 @@ async function readRange(file: string, start: number, end: number): Promise<Buff
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** Yields the file, or exactly its bytes [start, end). No piece is longer than `most` bytes. */
+/** Yields the file, or exactly its bytes [start, end). No piece is longer than `max` bytes. */
 async function* readPieces(
   file: string,
   range?: { readonly start: number; readonly end: number },
-  most = READ_BYTES,
+  max = READ_BYTES,
 ): AsyncGenerator<Buffer> {
   let handle: FileHandle | undefined;
   try {
@@ -91,7 +91,7 @@ async function* readPieces(
     const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
     let at = start;
     while (at < end) {
-      const length = Math.min(most, end - at);
+      const length = Math.min(max, end - at);
       const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
       if (bytesRead === 0 && range === undefined) return;
       if (bytesRead === 0) throw new Fault(`the stored file ends at byte ${at}, not at ${end}`);

@@ -284,14 +284,14 @@ async function findRefused(
    * accept the first `fine` records.
    */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
-    let least = fine + 1;
-    let most = records.length;
-    while (least < most) {
-      const middle = (least + most) >> 1;
-      if ((await trial(records.slice(0, middle))) === null) least = middle + 1;
-      else most = middle;
+    let min = fine + 1;
+    let max = records.length;
+    while (min < max) {
+      const middle = (min + max) >> 1;
+      if ((await trial(records.slice(0, middle))) === null) min = middle + 1;
+      else max = middle;
     }
-    return records.slice(0, most);
+    return records.slice(0, max);
   };
   const refuse = (records: readonly number[], error: string): boolean => {
     const last = records.at(-1);

@@ -15,12 +15,12 @@ const reserve = 32;
 /**
  * Tracks the connections of a server. This is needed because a stopping server waits for
  * connections that have never had a request, and Node does not close such connections. At most
- * `most` connections are served. If one more is opened, it replaces the connection that has been
+ * `max` connections are served. If one more is opened, it replaces the connection that has been
  * idle longest. If none is idle, a few more connections are accepted (`reserve`), but their
  * requests are refused.
  */
 class Connections {
-  readonly #most: number;
+  readonly #max: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
   /** Connections without a request, longest idle first. */
   readonly #idle = new Set<Socket>();
@@ -28,8 +28,8 @@ class Connections {
   #isLeaving = false;
   #isStopping = false;
 
-  constructor(server: Server, most: number) {
-    this.#most = most;
+  constructor(server: Server, max: number) {
+    this.#max = max;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
     // All responses share this function, because a closure for each response would be most of the
@@ -60,7 +60,7 @@ class Connections {
   }
 
   #makeRoom(socket: Socket): void {
-    if (this.#open.size - this.#beyond.size < this.#most) return;
+    if (this.#open.size - this.#beyond.size < this.#max) return;
     const [longest] = this.#idle;
     if (longest !== undefined) {
       this.#cut(longest);
@@ -126,14 +126,14 @@ class Connections {
 }
 
 /** Limits the number of connections to half of the file descriptors that this process may open. */
-function boundConnections(most: number): number {
+function boundConnections(max: number): number {
   try {
     const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    if (descriptors === undefined) return most;
-    return Math.max(1, Math.min(most, Math.floor(Number(descriptors) / 2) - reserve));
+    if (descriptors === undefined) return max;
+    return Math.max(1, Math.min(max, Math.floor(Number(descriptors) / 2) - reserve));
   } catch {
     // The file exists only on Linux.
-    return most;
+    return max;
   }
 }
 

@@ -99,19 +99,19 @@ export async function pageJobs(
 }
 
 /**
- * Returns true if fewer than `most` jobs are unfinished. Counts no more than `most` jobs, which
+ * Returns true if fewer than `max` jobs are unfinished. Counts no more than `max` jobs, which
  * limits the cost.
  */
-export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
+export async function hasQueueRoom(db: Database, environmentId: number, max: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
     select count(*)
     from (
       select 1
       from background_jobs
       where environment_id = ${environmentId} and status in ('queued', 'processing')
-      limit ${most}
+      limit ${max}
     ) unfinished`;
-  return unfinished < most;
+  return unfinished < max;
 }
 
 /**

@@ -37,9 +37,9 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
  * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. Use it for strings whose size
  * in bytes is also limited elsewhere.
  */
-export const atMostBytes = (most: number) => (value: string) => {
+export const atMostBytes = (max: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
-  return bytes > most ? `has ${bytes} bytes; at most ${most} are allowed` : null;
+  return bytes > max ? `has ${bytes} bytes; at most ${max} are allowed` : null;
 };
 
 export const flag = (description: string) => Type.Boolean({ description });

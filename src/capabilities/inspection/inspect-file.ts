@@ -109,23 +109,23 @@ export async function inspectReceived(
   const hasHeader = readAs.csv?.headerLine !== null;
   const columnMap = resolveMap(options.map, columns, hasHeader);
   const fileOptions = { ...options, map: columnMap, rewriter };
-  const most = recordsWithin(columns.length, SHOWN_RECORDS);
+  const max = recordsWithin(columns.length, SHOWN_RECORDS);
   const foreign = findForeign(beginning, header !== null, fileOptions, rewriter?.recognise ?? null);
   const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
   let chosen = isRefused ? chooseForeign(fileOptions, foreign, columns) : withoutProposal(fileOptions);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
-  let values = header === null ? new NamedValues() : await readValues(store, received, most);
+  let values = header === null ? new NamedValues() : await readValues(store, received, max);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
-  let sample = await readSample(store, received, fileOptions, chosen, most);
+  let sample = await readSample(store, received, fileOptions, chosen, max);
   // JSON records need no map, because their keys determine how they are read. An id is proposed
   // only if no record can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
-  if (isUnread) values = await readValues(store, received, most);
+  if (isUnread) values = await readValues(store, received, max);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
   if (lacksId(chosen))
     chosen = withProposal(chosen, proposeByValues(columns, values, fileOptions), header, fileOptions);
   if (chosen.reasons.size > 0 && sample.rows.length === 0)
-    sample = await readSample(store, received, fileOptions, chosen, most);
+    sample = await readSample(store, received, fileOptions, chosen, max);
   const { map, preset, problem } = chosen;
   const { records, rows, findings } = sample;
   const isHidden = isPersonal(options.rules ?? {});
@@ -203,9 +203,9 @@ async function readSample(
   beginning: ReceivedFile,
   { rewriter, source = {}, ...options }: InspectorOptions & Pick<InspectOptions, 'rewriter'>,
   chosen: Chosen,
-  most: number,
+  max: number,
 ): Promise<Sample> {
-  const sample = new Sample(most);
+  const sample = new Sample(max);
   const entity = entityOf(beginning.header, options, chosen);
   if (entity === null) return sample;
   const { map, preset } = chosen;
@@ -221,7 +221,7 @@ async function readSample(
   const stage = rules && (await openSample(rules));
   const reader = createChunkReader(sourceOf(received, { ...options, map, preset, entity }), store, stage);
   for (const chunk of chunks) {
-    if (sample.records >= most) break;
+    if (sample.records >= max) break;
     const rows = await reader.read(chunk);
     // If only the beginning of a file was read, its last record may be incomplete.
     const isCut = !isWhole && chunk === chunks.at(-1);
@@ -263,16 +263,16 @@ class Sample {
   findings: FileContent['findings'] = [];
   /** Values of properties are under `metadata.<name>`. */
   readonly values = new NamedValues();
-  readonly #most: number;
+  readonly #max: number;
   readonly #byCode: Record<string, number> = {};
   readonly rejects: FileContent['rejects'] = { count: 0, by_code: this.#byCode, items: [] };
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   add(rows: Rows, firstRow: number, count: number): void {
-    const added = Math.min(count, this.#most - this.records);
+    const added = Math.min(count, this.#max - this.records);
     for (const { record, kind, fields, metadata } of storedRecords(rows, added)) {
       if (this.rows.length < SHOWN_RECORDS)
         this.rows.push({ row: firstRow + record, event_type: kind, ...fields, metadata });

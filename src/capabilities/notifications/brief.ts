@@ -163,7 +163,7 @@ export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }
 
-export function clip(text: string, most: number): string {
+export function clip(text: string, max: number): string {
   const clean = oneLine(text);
-  return clean.length > most ? `${clean.slice(0, most - 1).toWellFormed()}…` : clean;
+  return clean.length > max ? `${clean.slice(0, max - 1).toWellFormed()}…` : clean;
 }

@@ -198,10 +198,10 @@ export interface FilePlan {
   /** The queries for the rows. They are also used to estimate the number of rows. */
   readonly selects: readonly CopySelect[];
   /**
-   * Yields at most `most` rows in the form in which COPY sends them. Returns the number of rows
+   * Yields at most `max` rows in the form in which COPY sends them. Returns the number of rows
    * that PostgreSQL reports.
    */
-  blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
+  blocks(client: pg.PoolClient, signal: AbortSignal, max?: number): AsyncGenerator<RowBlock, number>;
   /** Converts values to text. `null` if COPY already sends text. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
   /** Format of the text for the content hash. `null` if there is no content hash. */
@@ -249,7 +249,7 @@ export function planRows(dataset: Dataset, request: ExportRequest, select: CopyS
     format,
     header: Buffer.alloc(0),
     selects: [select],
-    blocks: (client, signal, most) => rowBlocks(copyOut(client, firstOf(select, most), copied, signal), text),
+    blocks: (client, signal, max) => rowBlocks(copyOut(client, firstOf(select, max), copied, signal), text),
     toText: copied === 'values' ? toText(dataset, request) : null,
     content: text,
   };
@@ -265,11 +265,11 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
     format: request.format,
     header: writer.streamHeader(request),
     selects: [profiles, events].filter((select) => select !== null),
-    blocks: (client, signal, most) =>
+    blocks: (client, signal, max) =>
       streamBlocks(
         files,
-        profiles && copyOut(client, firstOf(profiles, most), 'values', signal),
-        events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
+        profiles && copyOut(client, firstOf(profiles, max), 'values', signal),
+        events && rowBlocks(copyOut(client, firstOf(events, max), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
     // A stream has no content hash. The hash would depend on the order of the rows. Profiles are
@@ -278,6 +278,6 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
   };
 }
 
-function firstOf({ text, parameters }: CopySelect, most: number | undefined): CopySelect {
-  return { text: most === undefined ? text : `${text} limit ${most}`, parameters };
+function firstOf({ text, parameters }: CopySelect, max: number | undefined): CopySelect {
+  return { text: max === undefined ? text : `${text} limit ${max}`, parameters };
 }

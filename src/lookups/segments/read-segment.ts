@@ -114,9 +114,9 @@ class Reader {
     return true;
   }
 
-  #isTooLong(list: readonly unknown[], keys: Keys, most: number): boolean {
-    if (list.length <= most) return false;
-    this.#report(keys, `has ${list.length} items; at most ${most} are allowed`);
+  #isTooLong(list: readonly unknown[], keys: Keys, max: number): boolean {
+    if (list.length <= max) return false;
+    this.#report(keys, `has ${list.length} items; at most ${max} are allowed`);
     return true;
   }
 

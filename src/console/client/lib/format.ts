@@ -150,14 +150,14 @@ export function slugOf(text: string): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /**
- * Truncates a string to at most `most` code units and adds an ellipsis. Cuts only between two
+ * Truncates a string to at most `max` code units and adds an ellipsis. Cuts only between two
  * characters.
  */
-export function shorten(text: string, most: number): string {
-  if (text.length <= most) return text;
+export function shorten(text: string, max: number): string {
+  if (text.length <= max) return text;
   // The last character of the slice may be incomplete, so it is always dropped.
   let end = 0;
-  for (const { index } of graphemes.segment(text.slice(0, most + 1))) end = index;
+  for (const { index } of graphemes.segment(text.slice(0, max + 1))) end = index;
   return `${text.slice(0, end)}…`;
 }
 
