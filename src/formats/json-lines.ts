@@ -93,10 +93,10 @@ class Commas {
 
 /** Returns the position of a comma that is followed only by blanks up to `end`, or -1. */
 function commaBefore(bytes: Buffer, end: number): number {
-  const least = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
+  const min = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
   let at = end - 1;
-  while (at >= least && (bytes[at] === SPACE || bytes[at] === TAB || bytes[at] === CR)) at--;
-  return at >= least && bytes[at] === COMMA ? at : -1;
+  while (at >= min && (bytes[at] === SPACE || bytes[at] === TAB || bytes[at] === CR)) at--;
+  return at >= min && bytes[at] === COMMA ? at : -1;
 }
 
 const [OPEN, CLOSE] = [123, 125];

@@ -21,7 +21,7 @@ import {
 import type { LoadContext } from './context.ts';
 import { afterCompletion, failLoad } from './end.ts';
 import { tooManyRejects } from './final-checks.ts';
-import { canBeInserted, expectsNewUsers, insertChunk, learn } from './insert-rows.ts';
+import { canBeInserted, expectsNewUsers, insertChunk, rememberUsers } from './insert-rows.ts';
 import type { Rows } from './map/rows.ts';
 import { newUserStamp } from './merge/merge-batch.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
@@ -178,7 +178,7 @@ async function mergeChunk(
       : await mergeRows(transaction, source, claim.part, rows, memory, companies);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
     await insertRejects(transaction, source, refused, causesOf(source));
-    learn(memory, kinds);
+    rememberUsers(memory, kinds);
     return kinds;
   };
   // `commitWithCompanies` creates the companies of all users in the chunk. Users that the database

@@ -62,7 +62,7 @@ async function insertRows(
     acceptedAt: source.acceptedAt,
     removes: false,
     keepsExisting: source.keepsExisting,
-    flat: true,
+    canUseContainment: true,
     counted: 'all',
     keepKeys: keepsKeys,
   } as const;
@@ -82,7 +82,7 @@ async function insertRows(
  * Remembers whether all users of a merged chunk were new. If they were, inserting the next chunk is
  * worth trying.
  */
-export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
+export function rememberUsers(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) memory.users = 'known';
   else if (users.inserted > 0) memory.users = 'new';

@@ -233,7 +233,7 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     acceptedAt: source.acceptedAt,
     removes,
     keepsExisting: source.keepsExisting,
-    flat: !removes && !source.keepsExisting && !rows[entity].nested,
+    canUseContainment: !removes && !source.keepsExisting && !rows[entity].nested,
     counted: countedShare(counted, all),
     keepKeys: source.keepsKeys,
   };

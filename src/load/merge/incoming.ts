@@ -61,7 +61,7 @@ export interface MergeScope {
    * True if `stored @> incoming` is enough to prove that a row changes nothing. No row of the batch
    * may then remove a value or have nested values, and stored values must not take precedence.
    */
-  readonly flat: boolean;
+  readonly canUseContainment: boolean;
   /**
    * Whether the tally counts all, some or none of the rows in the batch. The tally never counts
    * additional rows.
@@ -134,9 +134,9 @@ export function sameCompany(
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
-  scope: Pick<MergeScope, 'flat' | 'removes' | 'keepsExisting'>,
+  scope: Pick<MergeScope, 'canUseContainment' | 'removes' | 'keepsExisting'>,
 ): RawBuilder<boolean> {
-  if (scope.flat) return sql<boolean>`${stored} @> ${incoming}`;
+  if (scope.canUseContainment) return sql<boolean>`${stored} @> ${incoming}`;
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
