@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Program of `npx sluice` in a clone. Otherwise npm would first build it, for minutes and without
-// output. The package of `npm pack` has the bundle itself as its program (`published-manifest.ts`).
+// In a clone, `npx sluice` runs this program. Without it, npm would first build the clone, which
+// takes minutes and prints nothing. In the published package, the program is the bundle itself
+// (`published-manifest.ts`).
 import { existsSync } from 'node:fs';
 
 const bundle = new URL('../dist/bundle/main.js', import.meta.url);

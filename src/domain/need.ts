@@ -36,7 +36,7 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Number of records without a known outcome. Missing unless the overview asks for the needs. */
+  /** Number of records without a known outcome. Missing if the caller has not counted them. */
   readonly unaccounted?: number;
 }
 

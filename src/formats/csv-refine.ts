@@ -35,9 +35,9 @@ export function refineDialect(
 
 /**
  * Yields dialects with `'` as the quote. They are rejected if any cell is enclosed in `"`. If `'`
- * encloses a name in the header, the dialect must fit more records than the plain one. Otherwise,
- * it must not break any record. If the plain dialect already reads every record, `'` must enclose
- * every value.
+ * encloses a name in the header, the dialect must fit more records than `base`. Otherwise, every
+ * record that fits `base` must also fit the dialect. If `base` already reads every record, `'` must
+ * enclose every value.
  */
 function* singleQuotes(
   sample: CsvSample,

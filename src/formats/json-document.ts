@@ -35,8 +35,8 @@ export interface DocumentOptions {
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
   /**
-   * Name of the request body in error messages. If set, the body itself may be the array, even if a
-   * path is given.
+   * Name of the request body in error messages. If set, the records may also be the elements of the
+   * body itself, even if a path is given.
    */
   readonly body?: string;
 }

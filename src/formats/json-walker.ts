@@ -288,8 +288,8 @@ class LineCopy {
   readonly #dense: boolean;
 
   /**
-   * Set `dense` if values may follow one another without a separator. Each line feed then needs an
-   * additional byte, even after a value of one byte.
+   * Set `dense` if values may follow one another without a separator. The output then needs space
+   * for an additional line feed after each value.
    */
   constructor(dense: boolean) {
     this.#dense = dense;

@@ -56,9 +56,9 @@ const months = sql`(
 )`;
 
 /**
- * For each environment, returns the event names whose retention period has ended for this month,
- * and the number of the month's other event names. The statement skips from name to name in
- * events_name_idx instead of reading all events.
+ * For each environment, returns the event names whose retention period has ended for all events of
+ * the given month, and the number of other event names in that month. The statement skips from name
+ * to name in events_name_idx instead of reading all events.
  */
 export function readHeldNames(
   db: Database,

@@ -19,7 +19,8 @@ process.stdin.resume().on('end', () => {
   rmSync(socket, { force: true });
   end();
 });
-// Each command adds listeners, which a process of its own would take with it.
+// Each command adds listeners to this process, and nothing removes them. Without this line, Node
+// would warn about their number.
 process.setMaxListeners(0);
 
 let count = 0;

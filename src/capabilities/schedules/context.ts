@@ -64,7 +64,7 @@ export interface SourceAccess extends ScheduleSettings {
   readonly workerVariables: Variables;
 }
 
-/** Restricts the settings to the folders and granted variables of an environment. */
+/** Returns the settings without the folders and variables of other environments. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
   const grantedVariables = Object.entries(variables).filter(([name]) =>

@@ -83,7 +83,10 @@ export interface ExportRange {
 
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /** Returns the start of the day or month that contains the due time, or of an earlier one. */
+  /**
+   * Returns the start of a day or month: `before` days or months before the one that contains the
+   * due time.
+   */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);

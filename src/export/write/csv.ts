@@ -111,7 +111,7 @@ const keyName = (index: number): string => `k${index}`;
 
 /** Maximum number of columns. PostgreSQL limits the columns of a result to 1664. */
 const maxColumns = 1500;
-/** Maximum size of a header. A load accepts at most 1 MiB. */
+/** Maximum size of a header. A load accepts a header of at most 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
 /**

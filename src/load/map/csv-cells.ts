@@ -35,7 +35,7 @@ export class CsvCells {
   readonly ends: Int32Array;
   /** 1 for a special cell. Such a cell may need escaping for COPY or JSON. */
   readonly special: Uint8Array;
-  /** True if the record has a special cell. */
+  /** True if `special` is 1 for any cell of the record. */
   hasSpecial = false;
 
   /** Meaning of each byte outside quotes. */

@@ -299,8 +299,8 @@ export class EventBuffer {
   }
 
   /**
-   * Returns the lines of `idText` with an additional column. For an event with a given id, the
-   * column contains the hash of its key (see `eventKey`), otherwise \N.
+   * Returns the lines of `idText` with an additional column. If the record of the event has an id,
+   * the column contains the hash of its key (see `eventKey`). Otherwise, it contains \N.
    */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
