@@ -53,9 +53,9 @@ function isSlow(): boolean {
  */
 const waiting = { maxWorkers: isSlow() ? 2 : 5, sequence: { groupOrder: 1 } };
 
-/** Tests that measure times or memory, so that nothing else may run beside them. */
+/** Tests that measure times, memory or a small disk, so that nothing else may run beside them. */
 const timed = [
-  'test/chaos/{hostile-http,killed-workers}.test.ts',
+  'test/chaos/{full-disk,hostile-http,killed-workers}.test.ts',
   'test/{unit/linear-scanners,integration/budget,contract/http/record-queue,capabilities/inspection/linear}.test.ts',
 ];
 
