@@ -89,11 +89,11 @@ export function openOwnTasks<C extends TaskContext>(
 ): OwnTasks {
   const places = new Places(context, kinds, atATime);
   const turns = new Turns();
-  const reserved = new Set<OwnPlace>();
   return {
     reserve() {
-      if (!places.areFreeBeside(reserved.size)) return null;
-      const place: OwnPlace = {
+      const release = places.reserve();
+      if (release === null) return null;
+      return {
         async claim(db, { kind, taskId }, environmentId) {
           const taskKind = kinds.find(({ name }) => name === kind);
           const [next] = await findNextTasks(db, inTurn, turns.served, 1);
@@ -101,14 +101,12 @@ export function openOwnTasks<C extends TaskContext>(
           return taskKind === undefined || !isNext ? null : claimTask(db, taskId, taskKind.maxLosses);
         },
         run(claim) {
-          reserved.delete(place);
           turns.markServed(claim.environmentId);
           places.run(claim);
+          release();
         },
-        release: () => void reserved.delete(place),
+        release,
       };
-      reserved.add(place);
-      return place;
     },
     stop: (graceMs) => places.stop(graceMs),
   };
@@ -129,11 +127,24 @@ class Places<C extends TaskContext> {
   }
 
   get areFree(): boolean {
-    return this.areFreeBeside(0);
+    return this.#running.size < this.#count && !this.#stopping.signal.aborted;
   }
 
-  areFreeBeside(reserved: number): boolean {
-    return this.#running.size + reserved < this.#count && !this.#stopping.signal.aborted;
+  /**
+   * Reserves a place. Returns the function that releases the place, or `null` if no place is free.
+   * A stop waits until the place has been released.
+   */
+  reserve(): (() => void) | null {
+    if (!this.areFree) return null;
+    let end: () => void = () => undefined;
+    const reservation = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#running.add(reservation);
+    return () => {
+      this.#running.delete(reservation);
+      end();
+    };
   }
 
   run(claim: TaskClaim, onEnd: () => void = () => undefined): void {
@@ -157,7 +168,8 @@ class Places<C extends TaskContext> {
     const late = new Interrupted('the worker has no time left');
     const timer = setTimeout(() => this.#deadline.abort(late), graceMs);
     await endSearch?.();
-    await Promise.all(this.#running);
+    // A reserved place may become a task.
+    while (this.#running.size > 0) await Promise.all(this.#running);
     clearTimeout(timer);
   }
 }

@@ -15,7 +15,7 @@ import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
 import { acceptFile, manualLoad, startManually } from '../support/files/load-file.ts';
 import { queues } from '../support/servers/site.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { patienceMs, waitFor } from '../support/wait-for.ts';
 
 /**
  * Number of tasks that the greedy environment queues before the other environment queues its task.
@@ -85,6 +85,26 @@ describe('a server that merges small loads itself', () => {
       return (await look(environmentId, jobId)).status === 'completed';
     });
 
+  /** Inserts the user `u0` in an open transaction. A load of this user waits until it ends. */
+  async function openBrake(): Promise<pg.Client> {
+    const brake = new pg.Client({ connectionString: t.databaseUrl });
+    brake.on('error', () => undefined);
+    await brake.connect();
+    await brake.query('begin');
+    await brake.query("insert into sluice.users (environment_id, user_id) values ($1, 'u0')", [greedy]);
+    return brake;
+  }
+
+  const untilMergeWaits = () =>
+    waitFor('the merge to be under way', async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+        where datname = current_database() and application_name like 'sluice chunk %' and wait_event_type = 'Lock'`.execute(
+        t.system.db,
+      );
+      return rows.length > 0;
+    });
+
   // proves: load-survives
   test('a server leaves a small load to the workers while another environment is first, and else merges it', async () => {
     await openServer(2);
@@ -103,21 +123,9 @@ describe('a server that merges small loads itself', () => {
   // proves: load-survives
   test('a server merges a bounded number of loads at a time, and a stop spends no attempt', async () => {
     await openServer(1);
-    // The load inserts the same key as this transaction, so it waits until the transaction ends.
-    const brake = new pg.Client({ connectionString: t.databaseUrl });
-    brake.on('error', () => undefined);
-    await brake.connect();
-    await brake.query('begin');
-    await brake.query("insert into sluice.users (environment_id, user_id) values ($1, 'u0')", [greedy]);
+    const brake = await openBrake();
     const runningJob = await accept(greedy, records(1));
-    await waitFor('the merge to be under way', async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity
-        where datname = current_database() and application_name like 'sluice chunk %' and wait_event_type = 'Lock'`.execute(
-        t.system.db,
-      );
-      return rows.length > 0;
-    });
+    await untilMergeWaits();
     const waitingJob = await accept(other, records(1));
     await untilNotified();
     expect((await look(other, waitingJob)).tally.read).toBe(0);
@@ -154,6 +162,31 @@ describe('a server that merges small loads itself', () => {
     t.startWorker();
     await untilCompleted(greedy, jobId);
     expect(await look(greedy, jobId)).toMatchObject({ tally: { read: 3, inserted: 3 } });
+  });
+
+  // proves: load-survives
+  test('a server that stops while it accepts a small load ends only after that load', async () => {
+    await openServer(1);
+    const brake = await openBrake();
+    let isStopped = false;
+    let stop: Promise<void> | undefined;
+    const stopping: OwnTasks = {
+      ...ownTasks,
+      reserve: () => {
+        const place = ownTasks.reserve();
+        stop = ownTasks.stop(patienceMs).then(() => {
+          isStopped = true;
+        });
+        return place;
+      },
+    };
+    const jobId = await acceptFile({ ...t.system, ownTasks: stopping }, greedy, records(1));
+    await untilMergeWaits();
+    expect(isStopped).toBe(false);
+    await brake.query('rollback');
+    await brake.end();
+    await stop;
+    expect(await look(greedy, jobId)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
   });
 
   test('a small load is accepted while another transaction has locked the lane, and starts afterwards', async () => {
