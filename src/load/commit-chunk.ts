@@ -19,7 +19,7 @@ import type { LoadContext } from './context.ts';
 import { withReferenced } from './create-referenced.ts';
 import { type CompletedLoad, recordLoadEnd } from './end.ts';
 import type { Rows } from './map/rows.ts';
-import { companiesOf, type MergedKinds } from './merge-rows.ts';
+import { companyIds, type MergedKinds } from './merge-rows.ts';
 import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
@@ -126,8 +126,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. The companies of its users are passed to `write`, except those that are known to
- * exist. After the commit, the passed companies are remembered.
+ * Commits a chunk. Passes the companies of its users to `write`, except those that are known to
+ * exist, and remembers them after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -136,13 +136,13 @@ export async function commitWithCompanies(
   rows: Rows,
   write: (transaction: Transaction, companies: readonly string[]) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
-  const companies = companiesOf(rows.users);
+  const companies = rows.users.companies();
   let recordCompanies = (): void => undefined;
   const result = await commitChunk(context, source, claimed, rows, (transaction) => {
     const existing = context.memory.companiesOf(transaction.client, source);
     const missing = existing.missing(companies);
     recordCompanies = () => existing.note(missing);
-    return write(transaction, missing);
+    return write(transaction, companyIds(missing));
   });
   recordCompanies();
   return result;

@@ -64,22 +64,26 @@ export interface LoadMemory {
   nextUnsearched: number;
 }
 
-/** IDs of the companies that one attempt of a load has created on one database connection. */
+/**
+ * Companies that one attempt of a load has created on one database connection, as they appear in
+ * the COPY text: chunks compare them without decoding.
+ */
 class MadeCompanies {
   readonly attempt: string;
-  readonly #ids = new Set<string>();
+  readonly #companies = new Set<string>();
 
   constructor(attempt: string) {
     this.attempt = attempt;
   }
 
-  missing(ids: readonly string[]): readonly string[] {
-    return ids.filter((id) => !this.#ids.has(id));
+  missing(companies: readonly string[]): readonly string[] {
+    return companies.filter((company) => !this.#companies.has(company));
   }
 
   /** Remembers the companies. Must be called after the commit that created them. */
-  note(ids: readonly string[]): void {
-    if (this.#ids.size + ids.length <= maxCompanies) for (const id of ids) this.#ids.add(id);
+  note(companies: readonly string[]): void {
+    if (this.#companies.size + companies.length > maxCompanies) return;
+    for (const company of companies) this.#companies.add(company);
   }
 }
 

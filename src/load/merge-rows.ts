@@ -7,7 +7,6 @@ import { isDataError } from '../postgres/sqlstate.ts';
 import { addEvents, addMissingEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import type { RecordFilter } from './map/event-buffer.ts';
-import type { RowBuffer } from './map/row-buffer.ts';
 import type { Rows } from './map/rows.ts';
 import { type MergeScope, prepareIncoming } from './merge/incoming.ts';
 import { type Batch, type Merged, mergeBatch, recordUnchanged } from './merge/merge-batch.ts';
@@ -188,8 +187,9 @@ async function createTheirCompanies(
   await createCompanies(db, { ...scope, keepKeys }, companies);
 }
 
-export function companiesOf(users: RowBuffer): readonly string[] {
-  return users.companies().map((company) => fromByteString(unescapeCopy(company)));
+/** Decodes companies as they appear in the COPY text. */
+export function companyIds(companies: readonly string[]): readonly string[] {
+  return companies.map((company) => fromByteString(unescapeCopy(company)));
 }
 
 function mergeEntity(

@@ -58,8 +58,6 @@ export class RowBuffer {
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** Copy of the rows, sorted by key. */
-  #ordered: Buffer = Buffer.alloc(0);
   /**
    * One value per row: the end of its properties (without braces), the end of its company, the
    * number of its record, and its flags.
@@ -107,7 +105,6 @@ export class RowBuffer {
   shrink(): void {
     if (this.bytes.length <= initialBytes * 4) return;
     this.bytes = Buffer.allocUnsafe(initialBytes);
-    this.#ordered = Buffer.alloc(0);
   }
 
   /**
@@ -253,12 +250,20 @@ export class RowBuffer {
     return this.text(heads.map((head) => this.#keys.chain(head)));
   }
 
+  /**
+   * Copies the rows behind the last row, in `order`. Within one buffer, a copy creates no object.
+   */
   #gather(order: Uint32Array): Buffer {
-    if (this.#ordered.length < this.at) this.#ordered = Buffer.allocUnsafeSlow(this.bytes.length);
-    let at = 0;
-    for (const row of order)
-      at += this.bytes.copy(this.#ordered, at, this.#keys.start(row), this.#endOf(row));
-    return this.#ordered.subarray(0, at);
+    this.reserve(this.at);
+    const { bytes } = this;
+    let at = this.at;
+    for (const row of order) {
+      const start = this.#keys.start(row);
+      const end = this.#endOf(row);
+      bytes.copyWithin(at, start, end);
+      at += end - start;
+    }
+    return bytes.subarray(this.at, at);
   }
 
   #endOf(row: number): number {
