@@ -25,7 +25,7 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly workerPoolSize: number;
 };
 
-export interface SettingInForce {
+interface SettingInForce {
   readonly name: string;
   readonly value: string;
   /** `environment` includes .env. */

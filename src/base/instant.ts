@@ -40,7 +40,7 @@ export function readInstant(text: string): Instant | null {
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
-export type PerSecond = 1_000 | 1_000_000 | 1_000_000_000;
+type PerSecond = 1_000 | 1_000_000 | 1_000_000_000;
 
 export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);

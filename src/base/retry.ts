@@ -77,7 +77,7 @@ export async function retry<T>(
   }
 }
 
-export interface PollPolicy {
+interface PollPolicy {
   readonly everyMs: Pause;
   /** Milliseconds after which polling ends. Default: no limit. */
   readonly forMs?: number;

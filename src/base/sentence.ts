@@ -3,7 +3,7 @@ import { capitalise } from './wording.ts';
 // A sentence that mentions options is stored in parts, because option names differ between
 // interfaces: `write` renders an option as a parameter, a flag or a form field.
 
-export interface NamedOption {
+interface NamedOption {
   readonly option: string;
   /** Empty if the sentence mentions the option without a value. */
   readonly value: string;

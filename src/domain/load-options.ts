@@ -110,7 +110,7 @@ export const loadMembers = (table: OptionTable) => ({
   ...sourceMembers(table),
 });
 
-export type LoadMembers = ReturnType<typeof loadMembers>;
+type LoadMembers = ReturnType<typeof loadMembers>;
 
 export function toFileOptions(
   table: OptionTable,

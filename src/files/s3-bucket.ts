@@ -41,7 +41,7 @@ export interface OpenObject {
   readonly bytes: number;
 }
 
-export interface BegunUpload {
+interface BegunUpload {
   readonly key: string;
   readonly uploadId: string;
   readonly begunAt: Date;

@@ -1,14 +1,10 @@
 /*
- * Guesses from the form of cells whether they are values or column names. Used only to detect
- * dialects and headers.
+ * Guesses from the form of cells whether they are values or column names.
  */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/**
- * Maximum length of a cell that is compared with the patterns. The kind of a longer cell is
- * `other`.
- */
+/** A longer cell is of the kind `other`. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -34,9 +30,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if the first record is data and not a header: one of its cells is data of the same
- * kind as the cells below it. Returns false if any cell of the first record is a word above a
- * column of data.
+ * Returns true if a cell of the first record is data of the same kind as the cells below it, and
+ * none is a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -55,10 +50,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if each column in `positions` can be addressed only by its position, although the
- * first record is a header. Such a column either has no name and a value in every other record, or
- * shares its name with other columns. In the second case, at least one named column of the file
- * must also contain only data.
+ * Returns true if each column in `positions` can be addressed only by position below a real header:
+ * it has no name and no empty value, or shares its name. Shared names count only if some named
+ * column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -78,15 +72,15 @@ export function needsPositions(
   });
 }
 
-/** Returns true if a number may be a column name: a year, or the position of the column itself. */
+/** A number may be a column name if it is a year or the position of the column. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
 /**
- * Returns the index of the first record that may be a header: it has `width` different cells, none
- * of them empty or data. Returns -1 if there is none.
+ * Finds the first record with `width` different cells, none empty or data. Returns -1 if there is
+ * none.
  */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(

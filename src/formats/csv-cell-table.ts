@@ -4,12 +4,11 @@ import { CR, LF } from './record-scanner.ts';
 const BACKSLASH = 92;
 const leastCells = 1024;
 
-/** Start and end of each cell of a record, without quotes. `CsvWalker` adds the cells. */
 export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
   ends = new Int32Array(leastCells);
-  /** Bit 1: the cell is quoted. Bit 2: the cell contains doubled quotes or escapes. */
+  /** Bit 1: quoted. Bit 2: contains doubled quotes or escapes. */
   flags = new Uint8Array(leastCells);
 
   clear(): void {
@@ -33,8 +32,8 @@ export class CellTable {
   }
 
   /**
-   * Returns true if the record has at least `width` cells and all further cells are empty. If
-   * `isPadded`, the record may also have fewer cells.
+   * Returns true if all cells after the first `width` are empty, and, unless `isPadded`, none is
+   * missing.
    */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
     if (this.count < width && !isPadded) return false;
@@ -42,7 +41,7 @@ export class CellTable {
     return true;
   }
 
-  /** Returns true for an empty cell. A cell with only unquoted blanks is also empty. */
+  /** A cell with only unquoted blanks is also empty. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -62,15 +61,14 @@ export class CellTable {
     return text.replaceAll(quote + quote, quote);
   }
 
-  /** Returns the raw cell, including quotes, with one character per byte. */
+  /** Returns the raw cell with its quotes, one character per byte. */
   written(cell: number, bytes: Buffer): string {
     const around = this.isQuoted(cell) ? 1 : 0;
     return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
   }
 
   /**
-   * Counts escapes before bytes that need no escape, as in `C:\dir`. Such an escape may be part of
-   * the value.
+   * Counts escapes before bytes that need none (`C:\dir`). Such an escape may be part of the value.
    */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {
     if (escapes === quote) return 0;

@@ -4,19 +4,18 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * Reads the cells of records in any dialect with csv-parse. The scanner has already found where
- * records end, so a refused record does not affect others. Records are strings with one character
- * per byte. A character that csv-parse must take literally is "lifted": 0x100 is added to its code,
- * and subtracted again after parsing.
+ * Reads the cells of records in any dialect with csv-parse. The scanner found the ends of records,
+ * so a refused record does not affect others. Records have one character per byte. A character that
+ * csv-parse must take literally is masked: 0x100 is added to its code until it is parsed.
  */
 
 const MASK_OFFSET = 0x100;
 const aboveBytes = /[\u0100-\uffff]/g;
 const doubts = /[\u0200-\u02ff]/;
-/** Matches an apostrophe between letters or digits. Bytes of 0x80 or more count as letters. */
+/** Bytes of 0x80 or more count as letters. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Characters that are written as an escape and a letter in database exports without quotes. */
+/** Meanings of an escape and a letter in database exports without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -54,18 +53,14 @@ export class DialectReader {
   }
 
   /**
-   * True if `text` has to assemble the record from the cells that the scanner found. This is
-   * necessary because csv-parse cannot split at runs of blanks, and does not know words that mean
-   * an empty cell.
+   * csv-parse can neither split at runs of blanks nor read `nulls`. `text` then assembles the
+   * record from the scanner's cells.
    */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
-  /**
-   * Returns a well-formed record in the form that `read` expects. `cells` must contain the cells
-   * that the scanner found in the record.
-   */
+  /** Returns a well-formed record as `read` expects it. `cells` are the cells of that record. */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#mask(bytes.toString('latin1', start, end));
     const texts = Array.from({ length: cells.count }, (_, cell) =>
@@ -83,10 +78,7 @@ export class DialectReader {
     });
   }
 
-  /**
-   * Parses the records together. Returns `null` unless csv-parse returns exactly one record for
-   * each string.
-   */
+  /** Returns `null` unless csv-parse returns exactly one record for each string. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const parsed = parse(`${records.join('\n')}\n`, this.#options);
@@ -110,8 +102,7 @@ export class DialectReader {
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
     if (isMark || (isBlanks && isBlankByte(byte))) return mask(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // The escape may be part of the value. It is masked twice, so that `#unmask` refuses
-    // the record.
+    // The escape may be part of the value. Masked twice, it makes `#unmask` refuse the record.
     return letter === undefined ? mask(mask(match.charAt(0))) + escaped : mask(letter);
   }
 

@@ -1,14 +1,11 @@
 export interface CsvDialect {
-  /** Delimiter between cells. `blanks` means any number of spaces and tabs. */
+  /** `blanks` means any number of spaces and tabs. */
   readonly delimiter: string;
-  /** The quote: an ASCII character, or empty if the dialect has no quotes. */
+  /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /**
-   * The escape: the quote itself (quotes are doubled), a backslash, or empty if the dialect has no
-   * escapes.
-   */
+  /** The quote itself (quotes are doubled), a backslash, or empty if there are no escapes. */
   readonly escape: string;
-  /** Lines that start with this text are not records. Empty if the dialect has no comments. */
+  /** Lines that start with this text are not records. Empty if there are no comments. */
   readonly comment: string;
   /** Unquoted words that mean an empty cell. */
   readonly nulls: readonly string[];
@@ -19,9 +16,7 @@ export interface CsvForm {
   readonly ragged: 'refuse' | 'pad';
 }
 
-/**
- * Returns true for RFC 4180 with any ASCII delimiter. Records in this form are stored unchanged.
- */
+/** True for RFC 4180 with any ASCII delimiter. Such records are stored unchanged. */
 export function isPlain({ dialect, ragged }: CsvForm): boolean {
   const { delimiter, quote, comment, nulls } = dialect;
   const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
@@ -34,23 +29,15 @@ export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMar
 }
 
 export interface CsvMarks {
-  /** The delimiter. A single space if `isBlanks`. */
+  /** A single space if `isBlanks`. */
   readonly delimiter: Buffer;
-  /**
-   * True if any run of blanks and tabs separates cells. Runs at both ends of a record are ignored.
-   */
+  /** True if runs of blanks and tabs separate cells. Runs at both ends of a record are ignored. */
   readonly isBlanks: boolean;
-  /** Byte of the quote, or -1 if the dialect has no quotes. */
+  /** -1 if the dialect has no quotes. */
   readonly quote: number;
-  /**
-   * True if a quote between letters is an apostrophe (`'O'Brien'`), which neither opens nor closes
-   * a cell.
-   */
+  /** True if a quote between letters is an apostrophe (`'O'Brien'`) and does not end a cell. */
   readonly hasApostrophes: boolean;
-  /**
-   * Byte that escapes the next byte, or -1 if there is none. If it is also the quote, it escapes
-   * only inside quotes.
-   */
+  /** -1 if there is none. If it is also the quote, it escapes only inside quotes. */
   readonly escape: number;
   readonly comment: Buffer;
   readonly nulls: readonly Buffer[];
@@ -65,8 +52,8 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // Bytes of 0x80 or more count as letters. With a delimiter outside ASCII, a quote next to it
-    // would therefore look like an apostrophe.
+    // Bytes of 0x80 or more count as letters, so a quote next to a delimiter outside ASCII would
+    // look like an apostrophe.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),
@@ -81,4 +68,14 @@ function byteOf(character: string): number {
 
 export function isBlankByte(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB;
+}
+
+/** True for a quote between letters or digits if the dialect has apostrophes. */
+export function isApostrophe({ hasApostrophes }: CsvMarks, buf: Buffer, at: number): boolean {
+  return hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
+}
+
+function isWordByte(byte = 0): boolean {
+  const letter = byte | 0x20;
+  return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
 }

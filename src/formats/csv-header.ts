@@ -21,7 +21,7 @@ const MAX_HEADER_NOTES = 20;
 export interface CsvHeader {
   /** One ASCII character. */
   readonly delimiter: string;
-  /** Column names in file order, all different. */
+  /** In file order, all different. */
   readonly columns: readonly string[];
   /** True if an apostrophe before a formula is not part of the name or value. */
   readonly defused?: true;
@@ -32,15 +32,15 @@ export interface CsvHeader {
   /** Types of columns that do not contain text. */
   readonly types?: Readonly<Record<string, CellType>>;
   /**
-   * Set to `empty` if the last cell is empty in most sampled records. A record with text in the
-   * last cell may then have one delimiter too many.
+   * `empty` if the last cell is empty in most sampled records. A record with text there may have
+   * one delimiter too many.
    */
   readonly lastColumn?: 'empty';
 }
 
 export interface CsvReading extends CsvForm {
   readonly types?: readonly string[];
-  /** Number of records that contain the column names. 0 for a file without a header. */
+  /** 0 for a file without a header. */
   readonly headerRows: number;
   readonly columns: number;
   readonly lastColumn?: 'empty';
@@ -55,17 +55,14 @@ interface HeaderRecord {
 }
 
 interface PassedLines {
-  /** Start of the first line that is not skipped. If all lines are skipped, the end of `bytes`. */
+  /** Start of the first line that is not skipped, or the end of `bytes`. */
   readonly end: number;
   readonly lines: number;
-  /**
-   * True if `bytes` ends before the last line to skip. The line at `end` may then continue in the
-   * next bytes.
-   */
+  /** True if `bytes` ends before the last line to skip, so the line at `end` may continue. */
   readonly isOpen: boolean;
 }
 
-/** Skips the first `count` lines. If `count` is `null`, skips all leading blank lines. */
+/** Skips `count` lines, or all leading blank lines if `count` is `null`. */
 export function skipLines(bytes: Buffer, count: number | null, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
@@ -86,7 +83,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Reads the header of a CSV. Returns `null` if more bytes are needed (never when `final`).
+ * Returns `null` if more bytes are needed (never when `final`).
  * @throws InputError `invalid_field` with every problem if the header has no usable columns;
  * `unsupported_format` if it is not text
  */
@@ -103,7 +100,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
-  // In our own files, blanks at the ends of names are kept, because they are part of the name.
+  // In our own files, blanks at the ends are part of the name.
   const isOwn = isOwnHeader(cells);
   const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
   const [first, ...more] = findProblems(columns);
@@ -197,7 +194,7 @@ export function headerTooLong(): InputError {
 
 interface Names {
   readonly columns: readonly string[];
-  /** One sentence for each name that is missing from the header. */
+  /** One sentence for each missing name. */
   readonly notes: readonly string[];
 }
 
@@ -205,7 +202,7 @@ export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
 }
 
-/** Returns the name of each column: its cells in the header records, joined with blanks. */
+/** Joins the cells of each column in the header records with blanks. */
 export function joinRows(rows: readonly (readonly string[])[]): string[] {
   const [first = [], ...more] = rows;
   if (more.length === 0) return [...first];
@@ -263,10 +260,7 @@ export function namesId(cells: readonly string[]): boolean {
   return cells.some((cell) => keys.has(cell.trim()));
 }
 
-/**
- * Returns true if all cells are column positions, such as `2` or `column_2`. If only some cells
- * are, they are probably values.
- */
+/** If only some cells are column positions (`2`, `column_2`), they are probably values. */
 export function isNumbered(cells: readonly string[]): boolean {
   return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));
 }

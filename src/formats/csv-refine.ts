@@ -7,9 +7,8 @@ import { CR, LF } from './record-scanner.ts';
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
- * Detects further properties of the dialect in the records after the header: longer delimiters,
- * single quotes and backslash escapes. Changes the dialect only if the records then fit at least as
- * well.
+ * Detects longer delimiters, single quotes and backslash escapes in the records after the header.
+ * Changes the dialect only if the records then fit at least as well.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -34,9 +33,8 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. They are rejected if any cell is enclosed in `"`. If `'`
- * encloses a name in the header, the dialect must fit more records than `base`. Otherwise, every
- * record that fits `base` must also fit the dialect. If `base` already reads every record, `'` must
+ * `'` is refused as the quote if `"` encloses a cell. If `'` encloses a name, the dialect must fit
+ * more records than `base`. Otherwise, it must break none, and if it corrects none, `'` must
  * enclose every value.
  */
 function* singleQuotes(
@@ -62,10 +60,7 @@ function* singleQuotes(
   }
 }
 
-/**
- * Yields the dialect with backslash escapes. It is rejected if a backslash precedes a character
- * that needs no escape, because that backslash may be part of a value.
- */
+/** Refused if a backslash precedes a character that needs no escape: it may be part of a value. */
 function* backslashes(
   { bytes }: CsvSample,
   base: CsvDialect,
@@ -78,8 +73,8 @@ function* backslashes(
 }
 
 /**
- * Returns the dialect with a longer delimiter if that fits the records at least as well. Tries the
- * delimiter twice, with a blank after it, and between two blanks.
+ * Returns the first longer delimiter that fits the records at least as well: doubled, with a blank
+ * after it, or between two blanks.
  */
 function withBlanks(
   sample: CsvSample,
@@ -94,7 +89,6 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // True if no name contains the shorter delimiter or has a blank at either end.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);
@@ -103,45 +97,33 @@ function withBlanks(
   return base;
 }
 
-/**
- * Returns true if names are enclosed in `"` and the dialect treats these quotes as part of the
- * names.
- */
+/** True if names are enclosed in `"`, which the dialect treats as part of the names. */
 export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-/**
- * Returns true if `other` corrects at least `minCount` of the records that are wrong in `plain`,
- * and breaks no record.
- */
+/** Returns true if `other` corrects at least `minCount` records of `plain` and breaks none. */
 function corrects(other: Measure, plain: Measure, minCount: number): boolean {
   for (const start of other.bad) if (!plain.bad.has(start)) return false;
   return plain.bad.size - other.bad.size >= minCount && other.good >= plain.good;
 }
 
-/**
- * Common delimiters. If several are equally frequent in a header, the one listed first is chosen.
- */
+/** The first of several that are equally frequent in a header is chosen. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These delimiters include the blank next to them. Otherwise, that blank would begin the next
-  // cell, and a quote after the blank would not open the cell.
+  // These include a blank. Otherwise, it would begin the next cell, whose quote would not open it.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/**
- * Delimiters that are tried if no column name is known. Only these distinguish records from prose
- * reliably enough.
- */
+/** Tried if no column name is known: only these distinguish records from prose reliably enough. */
 export const distinctiveDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
 
-/** Reads the delimiter line that Excel writes, such as `sep=;`. */
+/** Reads the line with which Excel names the delimiter, such as `sep=;`. */
 export function readSeparatorLine(
   bytes: Buffer,
   isWhole: boolean,
@@ -151,9 +133,7 @@ export function readSeparatorLine(
   return { delimiter: (match[1] ?? match[2]) as string, end: match[0].length };
 }
 
-/**
- * Returns the common delimiter that is most frequent outside quotes in the first record, or `,`.
- */
+/** Returns the common delimiter most frequent outside quotes in the first record, or `,`. */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
   let isQuoted = false;
@@ -169,8 +149,7 @@ export function frequentDelimiter(bytes: Buffer): string {
 }
 
 /**
- * A dialect that may be the dialect of the file. `points` measures how uniformly it splits the
- * records. Used if the column names are unknown.
+ * `points` measures how uniformly the dialect splits the records. Used if column names are unknown.
  */
 export interface ScoredDialect {
   readonly dialect: CsvDialect;
@@ -178,20 +157,14 @@ export interface ScoredDialect {
   readonly points: number;
 }
 
-/**
- * Dialects with fewer points are ignored. Their records have only one cell, varying numbers of
- * cells, or hardly any cell of a known kind.
- */
+/** With fewer points, records have one cell, varying numbers of cells, or hardly any known kind. */
 const minPoints = 0.4;
-/**
- * A dialect counts as equally likely as the best one if it has more than this share of the points
- * of the best one.
- */
+/** A dialect with more than this share of the best one's points is equally likely. */
 const clearShare = 0.95;
 
 /**
- * Returns the dialects that split most records into the same number of cells (at least two) of
- * known kinds. The best dialect is first.
+ * Returns the dialects that split most records into equally many cells (at least two) of known
+ * kinds, best first.
  */
 export function scoreDialects(sample: CsvSample, dialects: readonly CsvDialect[]): ScoredDialect[] {
   const scored = dialects.map((dialect) => {
@@ -202,8 +175,9 @@ export function scoreDialects(sample: CsvSample, dialects: readonly CsvDialect[]
 }
 
 /**
- * Returns the first dialect, or `null` if there is none. @throws InputError `invalid_field` if a
- * dialect that splits the records differently is equally likely
+ * Returns the first dialect, or `null` if there is none.
+ * @throws InputError `invalid_field` if a dialect that splits the records differently is equally
+ * likely
  */
 export function bestDialect([best, ...others]: readonly ScoredDialect[]): ScoredDialect | null {
   if (best === undefined) return null;

@@ -9,62 +9,52 @@ import type { RecordScanner } from './record-scanner.ts';
 
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/**
- * Maximum numbers of records that are read to judge a dialect: after a possible header, and in a
- * file without a header.
- */
+/** Records that are read to judge a dialect, after a possible header and without a header. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** A quoted cell counts as unclosed if it is still open after this number of bytes. */
+/** A quoted cell still open after this number of bytes counts as unclosed. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
 export interface Place {
   readonly start: number;
-  /** Number of lines before the header. */
   readonly lines: number;
   /** Start of the first record after the header. */
   readonly end: number;
   readonly cells: readonly string[];
   readonly rows: number;
-  /** True if a record before the header also looks like a part of the table. */
+  /** True if a record before the header also looks like part of the table. */
   readonly isDoubtful: boolean;
 }
 
 export interface Measure {
-  /** Number of records that have as many cells as there are columns. */
+  /** Records with as many cells as there are columns. */
   readonly good: number;
   /** Start positions of all other records. */
   readonly bad: ReadonlySet<number>;
-  /** Number of quoted cells in the good records. */
+  /** Quoted cells in good records. */
   readonly quoted: number;
-  /** Number of unquoted, non-empty cells in all records. */
+  /** Unquoted, non-empty cells in all records. */
   readonly bare: number;
-  /**
-   * Number of good records without missing or surplus cells, and how many of those end in an empty
-   * cell.
-   */
+  /** Good records without missing or surplus cells, and how many of them end in an empty cell. */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Number of escapes before bytes that do not need one. */
+  /** Escapes before bytes that need none. */
   readonly oddEscapes: number;
 }
 
 export interface Score {
   /** The most frequent number of cells in a record. */
   readonly width: number;
-  /** Share (0 to 1) of the records that have this number of cells. */
+  /** Share (0 to 1) of the records with this number of cells. */
   readonly share: number;
   /** Share of the cells in those records whose kind is known. */
   readonly known: number;
   readonly records: readonly (readonly string[])[];
 }
 
-/**
- * Records of a sample, split in the same way as in a load. `scanner` and `cells` describe the
- * record read last.
- */
+/** Records of a sample, split as in a load. `scanner` and `cells` describe the record read last. */
 class SampledRecords {
   readonly cells = new CellTable();
   readonly bytes: Buffer;
@@ -79,14 +69,11 @@ class SampledRecords {
     this.scanner = createCsvScanner(this.marks, bytes.length, this.cells);
   }
 
-  /**
-   * Returns the end of the record including its terminator, or -1 if it continues after the sample.
-   */
+  /** Returns the record's end with its terminator, or -1 if it continues after the sample. */
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // In the sample, all problems are misplaced or unclosed quotes. The cells of a record with such
-    // a problem are not reliable.
+    // Here, every problem is a misplaced or unclosed quote, so the cells are not reliable.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.isUnclosed && bytes.length - start <= longCellBytes;
@@ -104,7 +91,7 @@ class SampledRecords {
     }
   }
 
-  /** Returns the cells of the record read last, or none if it is malformed. */
+  /** Returns no cells if the record read last is malformed. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
@@ -127,18 +114,13 @@ export class CsvSample {
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
-  /**
-   * Returns the first `rows` records as the header. `null` unless they name an id column and all
-   * columns of `map`.
-   */
+  /** Returns the first `rows` records if they are a header, otherwise `null`. */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
     const place = this.#place(this.#records(dialect), 1, rows);
     return place !== null && this.isHeader(place.cells) ? place : null;
   }
 
-  /**
-   * Returns the first `rows` consecutive records that name an id column and all columns of `map`.
-   */
+  /** Returns the first `rows` consecutive records that are a header. */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
@@ -185,16 +167,13 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /**
-   * Returns the cells of the record at `start`. Returns no cells if the record is malformed or
-   * continues after the sample.
-   */
+  /** Returns no cells if the record is malformed or continues after the sample. */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** Returns the header that begins at a record. The first record has the number 1. */
+  /** `number` begins at 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }
@@ -287,10 +266,7 @@ export class CsvSample {
   }
 }
 
-/**
- * Returns true if all cells are filled. The first may be empty, because the first column of a
- * header may have no name.
- */
+/** The first cell may be empty, because the first column of a header may have no name. */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
 }

@@ -1,24 +1,21 @@
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, type CsvMarks, isBlankByte, plainMarks } from './csv-dialect.ts';
-import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
-import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
+import { CsvWalker, TOO_LARGE } from './csv-walker.ts';
+import { CR, countLines, LF, MORE, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
- * Scans CSV as defined by RFC 4180, or with other characters for delimiter, quote and escape. LF,
- * CRLF and CR end records and may be mixed. The scanner remembers the positions of the next LF, CR
- * and quote. A line without a quote or escape therefore costs three comparisons and one `indexOf`.
- * All other records are read byte by byte. If `cells` is set, every record is read in that way. All
- * readers of a CSV must use the same marks (`marksOf`), so that they find the same records.
- * docs/decisions/formats.md gives the reasons.
+ * Scans CSV as in RFC 4180, or with other marks. LF, CRLF and CR may be mixed. The next LF, CR and
+ * quote are remembered, so a line without quote or escape costs three comparisons and one
+ * `indexOf`. All other records, and all if `cells` is set, are read byte by byte. Every reader of a
+ * CSV must use the same `marksOf`, to find the same records. Reasons: docs/decisions/formats.md.
  *
  * The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`. The scanner skips all of it.
- * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
- *   closing quote. The record ends at a line end that is certainly outside quotes, or after
- *   `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell that is never closed, even after `maxRecordBytes`. The record
- *   ends with the line where the cell begins, so a stray quote costs only one line.
+ * - `record_too_large`: longer than `maxRecordBytes`. All of it is skipped.
+ * - `invalid_quote`: a quote in an unquoted cell, or text after a closing quote. The record ends at
+ * a line end certainly outside quotes, or after `maxRecordBytes`.
+ * - `unclosed_quote`: a cell open even after `maxRecordBytes`. The record ends with the line where
+ * the cell begins, so a stray quote costs only one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -28,7 +25,7 @@ export function createCsvScanner(
   return new Scanner(marks, maxRecordBytes, cells);
 }
 
-/** Yields the cells of each record, or `null` for a malformed record. */
+/** A malformed record is `null`. */
 export function* plainRecords(
   header: Pick<CsvDialect, 'delimiter'>,
   bytes: Buffer,
@@ -59,13 +56,13 @@ class Scanner implements RecordScanner {
   readonly #maxBytes: number;
   readonly #walker: CsvWalker;
   readonly #walkAll: boolean;
-  /** Escape byte, or -1 if quotes are escaped by doubling them. */
+  /** -1 if quotes are escaped by doubling them. */
   readonly #escapeByte: number;
-  /** Table with a 1 for each byte that may begin a blank record. */
+  /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
-   * Buffer to which the remembered positions refer. A position equal to #end means that the byte
-   * does not occur before the end.
+   * Buffer of the remembered positions. A position equal to #end means that the byte does not
+   * occur.
    */
   #buf: Buffer = noBuffer;
   #end = 0;
@@ -131,7 +128,7 @@ class Scanner implements RecordScanner {
     return at;
   }
 
-  /** Returns the end of the line including its terminator, or -1. Always sets `contentEnd`. */
+  /** Returns the line's end with its terminator, or -1. Always sets `contentEnd`. */
   #nextLine(buf: Buffer, start: number, end: number, final: boolean): number {
     if (buf !== this.#buf || end !== this.#end || start < this.#from) this.#forget(buf, end);
     this.#from = start;
@@ -167,8 +164,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Starts to skip a record that is too large. `lineEnd` is the end of its first line. It is -1 if
-   * that end is unknown, or if the record may have more lines.
+   * `lineEnd` is the end of the first line, or -1 if it is unknown or the record may have more
+   * lines.
    */
   #startRest(
     buf: Buffer,
@@ -187,8 +184,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Returns the end of a complete record. `from` is the end found so far. If a quote after `from`
-   * closes the open cell, the record continues after that quote.
+   * Returns the end of a complete record, `from` or later: the record continues after a quote that
+   * closes the open cell.
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;
@@ -221,7 +218,7 @@ function hasMark(mark: Buffer, buf: Buffer, at: number, end: number): boolean {
   return at + mark.length <= end && mark.compare(buf, at, at + mark.length) === 0;
 }
 
-/** Returns true if every cell of a well-formed record is blank, whether it is quoted or not. */
+/** True if every cell of a well-formed record is blank, quoted or not. */
 function isBlankRecord({ quote, delimiter }: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   let inside = false;
   let at = start;

@@ -1,8 +1,8 @@
 /*
- * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
- * The plain dialect is RFC 4180 with the most frequent delimiter of the first record. It is kept if
- * its header has an id column and fits the records. Another dialect is chosen if only its header
- * has an id column, or if it fits more records and breaks none.
+ * Detects the dialect of a CSV from its first bytes. The caller's options take precedence. RFC 4180
+ * with the most frequent delimiter of the first record is kept if its header has an id column and
+ * fits the records. Another dialect is chosen if only its header has an id column, or if it fits
+ * more records and breaks none.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -26,15 +26,12 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/**
- * The header of another dialect must fit at least this share, and at least this number, of the
- * records.
- */
+/** The header of another dialect must fit this share and this number of the records. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Number of records from which the usual content of a column can be inferred. */
+/** Records needed to infer the usual content of a column. */
 const leastRegular = 10;
-/** Number of bytes after the header in which a ruler such as `---+---` is searched for. */
+/** A ruler such as `---+---` is searched for in this many bytes after the header. */
 const maxRulerBytes = 4_096;
 
 export interface CsvHints {
@@ -42,23 +39,20 @@ export interface CsvHints {
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** The first bytes of a CSV, without leading blank lines and without lines to skip. */
+/** Without leading blank lines and lines to skip. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
   readonly hints: CsvHints;
 }
 
-/**
- * Result of the detection: the dialect, and the position of the header. If there is no header, the
- * position of the first record.
- */
+/** `start` is the header, or the first record if there is none. */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
-  /** Number of lines before `start`. */
+  /** Lines before `start`. */
   readonly lines: number;
-  /** True if the first of these lines is Excel's `sep=` line. `notes` then mentions it. */
+  /** True if the first of these lines is Excel's `sep=` line, which `notes` then mentions. */
   readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
 }
@@ -69,8 +63,8 @@ interface Candidate {
 }
 
 /**
- * @throws InputError `invalid_field` if several dialects or headers are equally likely. The message
- * names the option that decides between them
+ * @throws InputError `invalid_field` if several dialects or headers are equally likely, naming the
+ * option that decides
  */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
@@ -115,10 +109,6 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /**
-   * Returns the dialect of RFC 4180 with the most frequent delimiter, changed by the caller's
-   * options.
-   */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -136,9 +126,6 @@ class Sniffer {
     };
   }
 
-  /**
-   * Returns all dialects that the caller's options allow, if their delimiter occurs in the sample.
-   */
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
     const { bytes } = this.#sample;
@@ -148,10 +135,7 @@ class Sniffer {
     return quotes.flatMap((mark) => candidates.map((each) => this.#dialect(each, mark)));
   }
 
-  /**
-   * Returns the dialects to try for the header. If a backslash precedes a quote in the sample,
-   * these include dialects with backslash escapes.
-   */
+  /** If a backslash precedes a quote in the sample, dialects with backslash escapes are added. */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
     return this.#dialects(delimiters).flatMap((dialect) => {
@@ -160,7 +144,7 @@ class Sniffer {
     });
   }
 
-  /** Returns the dialects that have a header with an id column and fit the records best. */
+  /** Returns the dialects whose header has an id column and fits the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
@@ -169,13 +153,12 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two candidates fit equally well, the one with more columns has the right delimiter.
+      // Of two that fit equally well, the one with more columns has the right delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // Only candidates that fit as well as the best one are returned, even if the header of
-      // another candidate is less doubtful.
+      // A worse candidate is left out even if its header is less doubtful.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -184,8 +167,7 @@ class Sniffer {
   }
 
   /**
-   * @throws InputError if most records do not fit, but a different delimiter splits nearly all of
-   * them into the same number of cells
+   * @throws InputError if most records do not fit, but another delimiter splits nearly all alike
    */
   #withNamed(candidate: Candidate): Sniffed {
     const { dialect, place } = candidate;
@@ -240,9 +222,9 @@ class Sniffer {
   }
 
   /**
-   * Refuses a table drawn for human readers, as written by Markdown, `mysql`, psql and sqlcmd. The
-   * cells of such a table are padded, and its ruler is not a record.
-   * @throws InputError `invalid_field` if the line below the header is a ruler.
+   * Refuses a table drawn for human readers (Markdown, `mysql`, psql, sqlcmd): its cells are
+   * padded, and its ruler is not a record.
+   * @throws InputError `invalid_field`
    */
   #refuseRuler({ end }: Place): void {
     const line = this.#sample.bytes.toString('latin1', end, end + maxRulerBytes).split(/[\r\n]/, 1)[0] ?? '';
@@ -296,10 +278,7 @@ class Sniffer {
     return names.length > 0 && names.every((name) => /^(?:column_)?[1-9]\d{0,4}$/.test(name));
   }
 
-  /**
-   * Returns the dialect and the header of a file whose columns are mapped by position. Numbers in
-   * the first record are ambiguous: they may be positions in a header, or values.
-   */
+  /** Numbers in the first record may be positions in a header, or values. */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const best = this.#bestDialect();
     const { score } = best;
@@ -327,17 +306,14 @@ class Sniffer {
   }
 
   /**
-   * Chooses a header for a file without an id column. The error about the missing column lists the
-   * columns of this header. The header is the first record if at least half of the records fit that
-   * record. Otherwise, the records are split in the most likely dialect, and the header is the
-   * first record that may contain column names.
+   * Chooses the header whose columns the error about a missing id lists: the first record if at
+   * least half of the records fit it, otherwise the first possible names in the likeliest dialect.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     const isTable =
       first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    // If the first record is malformed, it is chosen as the header, so that the error message
-    // describes it.
+    // A malformed first record is chosen, so that the error describes it.
     const [best] =
       isTable || first?.cells.length === 0
         ? []

@@ -5,19 +5,14 @@ import { isRejectColumn } from '../domain/reject.ts';
 import { encodeUtf8 } from './utf8.ts';
 
 /*
- * CSV that sluice writes for its own use: RFC 4180 with commas, LF, and quotes only where needed.
+ * CSV that sluice writes for itself: RFC 4180 with commas, LF, and quotes only where needed.
  */
 
 const COMMA = 44;
 const LF = 10;
-/**
- * Maximum number of bytes added as padding. Without this limit, a single cell far to the right
- * would cause a huge file.
- */
+/** Bound of the padding. Otherwise, one cell far to the right would cause a huge file. */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/**
- * Values that readers misinterpret unless they are quoted, such as those with a blank at an end.
- */
+/** Readers misinterpret these unquoted, such as a blank at an end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 
@@ -26,25 +21,24 @@ export function csvCell(text: string): Buffer {
   return cell.isWellFormed() ? Buffer.from(cell) : encodeUtf8(cell, halfPair);
 }
 
-/** A written row to which padding may still have to be added. */
 interface OpenRow {
   readonly end: number;
   readonly columns: number;
 }
 
 /**
- * Writes a table as CSV. Call `take` to get the finished buffers. The rows in the first
- * MAX_HEADER_BYTES are padded to the widest of them, because a shorter record would lack cells.
- * Later rows may be wider. A row without cells becomes an empty line.
+ * Writes a table as CSV. The rows in the first MAX_HEADER_BYTES are padded to the widest of them,
+ * because shorter records would lack cells. Later rows may be wider. A row without cells becomes an
+ * empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
-  /** Rows that still have to be padded. `null` once the width is known. */
+  /** Rows to pad. `null` once the width is known. */
   #openRows: OpenRow[] | null = [];
   #width = 0;
-  /** Number of columns written in the current row, and number of rows begun. */
+  /** Columns of the current row, and rows begun. */
   #columns = 0;
   #rows = 0;
 
@@ -53,8 +47,8 @@ export class CsvText {
   }
 
   /**
-   * Adds a cell that `csvCell` returned. `row` and `column` begin at 1. Rows must not decrease, and
-   * columns must increase within a row.
+   * `bytes` is from `csvCell`. `row` and `column` begin at 1. Rows must not decrease, and columns
+   * must increase within a row.
    */
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);
@@ -94,7 +88,6 @@ export class CsvText {
     if (this.#length >= MAX_HEADER_BYTES) this.#release();
   }
 
-  /** Pads all rows written so far to the widest of them. */
   #release(): void {
     if (this.#openRows === null) return;
     const rows = this.#openRows;
@@ -139,19 +132,13 @@ export class CsvText {
   }
 }
 
-/**
- * Headers that sluice writes to exported files with events: for a file of events only, and for a
- * stream.
- */
+/** Headers of our exports of events: as a file, and as a stream. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
-/**
- * Quotes a name that contains another common delimiter, because a load detects the delimiter from
- * the header.
- */
+/** Quotes a name with another common delimiter, because a load detects it from the header. */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {
     const cell = escapeFormulas ? defuse(name) : name;
@@ -161,8 +148,8 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
 }
 
 /**
- * Returns true if the header shows that sluice wrote the file. In such a file, an apostrophe before
- * a formula is not part of the value (`src/base/formula.ts`).
+ * True if sluice wrote the file. An apostrophe before a formula is then not part of the value
+ * (`src/base/formula.ts`).
  */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;

@@ -1,12 +1,10 @@
 import type { CellTable } from './csv-cell-table.ts';
-import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
-import { CR, LF, type ScanProblem } from './record-scanner.ts';
+import { type CsvMarks, isApostrophe, isBlankByte } from './csv-dialect.ts';
+import { CR, countLines, LF, MORE, type ScanProblem, terminated } from './record-scanner.ts';
 
-/** Result if more bytes are needed. */
-export const MORE = -1;
-/** Result if the record is longer than the limit. */
+/** The record is longer than the limit. */
 export const TOO_LARGE = -2;
-/** Result if no quote closes the cell, or if other text follows the closing quote. */
+/** No quote closes the cell, or other text follows the closing quote. */
 const NEVER = -3;
 
 const ORDINARY = 0;
@@ -18,16 +16,16 @@ const ENDS_LINE = 4;
 const TAB = 9;
 
 /**
- * Reads CSV byte by byte, in any dialect. `walk` finds the end and the cells of a record. If a
- * record is too large for memory, `skip` and `findClose` find its end. `walk` reads only the record
- * itself, so it has the same result in a chunk as in the whole file.
+ * Reads CSV byte by byte, in any dialect. `walk` finds the end and cells of a record. `skip` and
+ * `findClose` find the end of a record too large for memory. `walk` reads nothing before the
+ * record, so its result is the same in a chunk as in the file.
  */
 export class CsvWalker {
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** True if a quoted cell is still open and may continue in the following bytes. */
+  /** True if a quoted cell may continue in the next bytes. */
   isUnclosed = false;
-  /** Results of `skip`. See `RecordScanner`. */
+  /** See `RecordScanner`. */
   lines = 0;
   keepFrom = 0;
 
@@ -35,19 +33,16 @@ export class CsvWalker {
   readonly #meanings = new Uint8Array(256);
   readonly #maxBytes: number;
   readonly #cells: CellTable | null;
-  /**
-   * End of the bytes to read: the maximum end of the record if `#atMaximum`, otherwise the end of
-   * the buffer.
-   */
+  /** End of the bytes to read: the record's maximum if `#atMaximum`, otherwise the buffer's end. */
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** Start of the record, or of the kept bytes. A delimiter before this position does not count. */
+  /** Start of the record or of the kept bytes. A delimiter before it does not count. */
   #lowest = 0;
   #marked = false;
   /**
-   * State of `skip`. `#inside`: inside quotes. `#isStart`: at the start of the record. `#ahead` and
-   * `#aheadLines`: numbers of bytes and lines that have been read after `keepFrom`.
+   * State of `skip`. `#inside`: in quotes. `#isStart`: at the record's start. `#ahead`,
+   * `#aheadLines`: bytes and lines read after `keepFrom`.
    */
   #inside = false;
   #isStart = true;
@@ -67,9 +62,7 @@ export class CsvWalker {
     meanings[CR] = ENDS_LINE;
   }
 
-  /**
-   * Returns the end of the record including its terminator, MORE (never when `final`) or TOO_LARGE.
-   */
+  /** Returns the record's end with its terminator, MORE (never when `final`) or TOO_LARGE. */
   walk(buf: Buffer, start: number, end: number, final: boolean): number {
     const maximum = start + this.#maxBytes + 1;
     this.#limit = Math.min(end, maximum);
@@ -86,12 +79,10 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the end of the record's content, MORE or TOO_LARGE.
-   * A malformed record ends at a line end that is outside quotes in every interpretation of its
-   * quotes. A quote at the start of a cell opens that cell, even if it also closes another one.
-   * Text after a closing quote suggests that the quotes inside the cell were not doubled
-   * (`mayContinue`). In that case, the record also includes a later line that closes a cell without
-   * opening one.
+   * Returns the content's end, MORE or TOO_LARGE. A malformed record ends at a line end outside
+   * quotes however its quotes are read: a quote that may open a cell does, even if it also closes
+   * one. Text after a closing quote suggests undoubled quotes (`mayContinue`), so the record
+   * includes a later line that closes a cell without opening one.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -99,7 +90,7 @@ export class CsvWalker {
     const limit = this.#limit;
     const isSingle = delimiter.length === 1 && !isBlanks;
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
-    /** Start of the current cell. -1 after a quoted cell. */
+    /** -1 after a quoted cell. */
     let cell = at;
     let isMarked = false;
     let mayContinue = false;
@@ -140,7 +131,7 @@ export class CsvWalker {
         isMarked = true;
       } else if (meaning === QUOTES) {
         if (at + 1 >= limit && !this.#final && !this.#atMaximum) return MORE;
-        if (at + 1 >= limit || !this.#isInWord(buf, at)) {
+        if (at + 1 >= limit || !isApostrophe(this.#marks, buf, at)) {
           this.problem = 'invalid_quote';
           if (this.#startsCell(buf, at)) {
             cell = at;
@@ -161,8 +152,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns `at` if it is before the limit. At the limit, returns TOO_LARGE if the record has
-   * reached its maximum size. Otherwise, returns MORE or, if no more bytes follow, the limit.
+   * At the limit, returns TOO_LARGE if the record has its maximum size, otherwise MORE, or the
+   * limit if `final`.
    */
   #runOut(at: number): number {
     if (at < this.#limit) return at;
@@ -170,7 +161,7 @@ export class CsvWalker {
     return this.#final ? this.#limit : MORE;
   }
 
-  /** Returns MORE, NEVER, or the position after the quote that closes the cell around `start`. */
+  /** Returns MORE, NEVER, or the position after the closing quote. */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
     const limit = this.#limit;
@@ -181,11 +172,11 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // The next byte decides what the quote means, but that byte is not available.
+          // The byte that decides what the quote means is missing.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }
-        if (this.#marks.hasApostrophes && this.#isInWord(buf, at)) continue;
+        if (this.#marks.hasApostrophes && isApostrophe(this.#marks, buf, at)) continue;
         if (escapes !== quote || buf[at + 1] !== quote) return at + 1;
       }
       this.#marked = true;
@@ -194,10 +185,7 @@ export class CsvWalker {
     return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
-  /**
-   * Returns the end of a record whose cell at `open` is not closed within the limit. The record
-   * ends with the line, so a stray quote costs only that line.
-   */
+  /** The record ends with the line of the unclosed cell, so a stray quote costs only that line. */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
     this.isUnclosed = true;
@@ -207,9 +195,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after a quote that closes a cell, if no quote before it opens one.
-   * Otherwise, returns NEVER, or MORE if more bytes are needed. Searches from the line start `from`
-   * to the end of the first line that contains a quote.
+   * Returns the position after a quote that closes a cell if none before it opens one, otherwise
+   * NEVER or MORE. Searches from the line start `from` through the first line with a quote.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -229,8 +216,7 @@ export class CsvWalker {
   }
 
   /**
-   * Prepares to skip the record at `start`. If a walk has found that record faulty, skipping starts
-   * where the walk ended.
+   * Prepares to skip the record. If a walk found it faulty, skipping starts where the walk ended.
    */
   begin(buf: Buffer, start: number, wasWalked: boolean): void {
     const isFaulty = wasWalked && this.problem !== null;
@@ -242,7 +228,6 @@ export class CsvWalker {
     this.#aheadLines = countLines(buf, start, from);
   }
 
-  /** See `RecordScanner.skip`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     this.#look(end, final, this.#isStart ? start : start - 1);
     let at = start + this.#ahead;
@@ -268,8 +253,7 @@ export class CsvWalker {
       at = next;
     }
     if (at >= end && final) return this.#endRest(end, end);
-    // The last bytes before `at` are kept, because a later search for a closing quote also needs
-    // them.
+    // A later search for a closing quote needs the last bytes before `at`.
     this.keepFrom = Math.max(start, at - 2 * this.#marks.delimiter.length - 1);
     this.#ahead = at - this.keepFrom;
     if (this.keepFrom > start) this.#isStart = false;
@@ -319,22 +303,21 @@ export class CsvWalker {
   }
 
   /**
-   * Decides what the quote at `at` means. Returns the position after it if it closes the cell, 0 if
-   * it is part of the cell, NEVER if it may open a cell, and MORE if more bytes are needed.
+   * Returns the position after the quote at `at` if it closes the cell, 0 if it is part of the
+   * cell, NEVER if it may open a cell, and MORE.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
     const next = at + 1;
     if (next >= this.#limit) return this.#final ? next : MORE;
-    if ((escapes === quote && buf[next] === quote) || this.#isInWord(buf, at)) return 0;
+    if ((escapes === quote && buf[next] === quote) || isApostrophe(this.#marks, buf, at)) return 0;
     const boundary = this.#boundary(buf, next);
     if (boundary === MORE) return MORE;
     return boundary === NEVER && this.#startsCell(buf, at) ? NEVER : next;
   }
 
   /**
-   * Returns the length of the delimiter at `at`, 0 at the end of the record, NEVER before any other
-   * text, or MORE.
+   * Returns the delimiter's length, 0 at the end of the record, NEVER before other text, or MORE.
    */
   #boundary(buf: Buffer, at: number): number {
     if (at >= this.#limit) return this.#atMaximum || this.#final ? 0 : MORE;
@@ -346,7 +329,7 @@ export class CsvWalker {
     return length === 0 ? NEVER : length;
   }
 
-  /** Returns the length of the delimiter at `at`, 0 if there is no delimiter, or MORE. */
+  /** Returns the delimiter's length, 0 if there is none, or MORE. */
   #delimiterAt(buf: Buffer, at: number): number {
     const { delimiter, isBlanks } = this.#marks;
     if (isBlanks) {
@@ -361,7 +344,7 @@ export class CsvWalker {
     return delimiter.length;
   }
 
-  /** Returns the position after the byte (or CRLF) that follows the escape at `at`, or MORE. */
+  /** Returns the position after the byte (or CRLF) that follows the escape, or MORE. */
   #afterEscape(buf: Buffer, at: number): number {
     const next = at + 1;
     const isKnown = this.#atMaximum || this.#final;
@@ -371,10 +354,6 @@ export class CsvWalker {
     return buf[next + 1] === LF ? next + 2 : next + 1;
   }
 
-  /**
-   * Returns true if a cell may start at `at`: at `#lowest`, at the start of a line or after a
-   * delimiter.
-   */
   #startsCell(buf: Buffer, at: number): boolean {
     if (at === this.#lowest) return true;
     const { delimiter, isBlanks } = this.#marks;
@@ -383,32 +362,4 @@ export class CsvWalker {
     const from = at - delimiter.length;
     return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
-
-  #isInWord(buf: Buffer, at: number): boolean {
-    return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
-  }
-}
-
-function isWordByte(byte = 0): boolean {
-  const letter = byte | 0x20;
-  return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
-}
-
-/**
- * Returns the position after the terminator at `stop`, or MORE if its LF may be in the next bytes.
- */
-function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
-  if (stop === end || buf[stop] === LF) return Math.min(stop + 1, end);
-  if (stop + 1 < end) return buf[stop + 1] === LF ? stop + 2 : stop + 1;
-  return final ? end : MORE;
-}
-
-/** Counts the line ends (LF, CRLF and CR) in buf[start, end). `start` must not be inside a CRLF. */
-export function countLines(buf: Buffer, start: number, end: number): number {
-  let lines = 0;
-  for (let i = start; i < end; i++) {
-    const byte = buf[i];
-    if (byte === CR || (byte === LF && (i === start || buf[i - 1] !== CR))) lines++;
-  }
-  return lines;
 }

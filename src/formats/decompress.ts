@@ -2,7 +2,7 @@ import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'no
 import { type InputError, inputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
 
-/** Called with the size of each unpacked piece. It throws to stop the unpacking. */
+/** Called with the size of each unpacked piece. Throws to stop the unpacking. */
 export type InflateGuard = (bytes: number) => void;
 
 export function isGzip(head: Buffer): boolean {
@@ -10,15 +10,15 @@ export function isGzip(head: Buffer): boolean {
 }
 
 /**
- * Unpacks one or more gzip members. Zero bytes may follow the last member.
- * @throws InputError `unsupported_format` if data is damaged, incomplete or followed by bytes other
- * than zero. Errors from `guard` are also thrown.
+ * Unpacks one or more gzip members. Zero bytes may follow.
+ * @throws InputError `unsupported_format` if data is damaged, incomplete or followed by other
+ * bytes. Errors from `guard` are also thrown.
  */
 export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
   return inflate(source, createGunzip({ chunkSize: READ_BYTES }), guard, 'The gzip data');
 }
 
-/** Unpacks a deflated member of a ZIP archive. Throws the same errors as `gunzip`. */
+/** Throws the same errors as `gunzip`. */
 export function inflateMember(
   source: AsyncIterable<Buffer>,
   guard: InflateGuard,
@@ -44,7 +44,7 @@ async function* inflate(
       guard(bytes.length);
       yield bytes;
     }
-    // The compressed data may end before `source` does. `feed` then checks the remaining bytes.
+    // The data may end before `source`. `feed` then checks the rest.
     await feeding;
     if (failure !== null) throw failure;
   } catch (error) {
@@ -54,9 +54,7 @@ async function* inflate(
   }
 }
 
-/**
- * Feeds the source to zlib, which stops at a zero byte after a member. Only zero bytes may follow.
- */
+/** zlib stops at a zero byte after a member. Only zero bytes may follow. */
 async function feed(
   source: AsyncIterable<Buffer>,
   inflater: Gunzip | InflateRaw,

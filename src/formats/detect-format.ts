@@ -5,23 +5,23 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** Format specified by the caller. It always takes precedence. */
+  /** Specified by the caller. Takes precedence. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Key that the array of a JSON body must have. Default: any. */
+  /** Required key of the array of a JSON body. Default: any. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Maps names in the header to our names. Every column named here must exist. */
+  /** Names in the header to our names. Every column named here must exist. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** True if text files may also begin with these bytes. The next byte then decides. */
+  /** True if text may also begin with these bytes. The next byte then decides. */
   readonly binary?: true;
-  /** The format, if sluice can read it. */
+  /** Set if sluice can read it. */
   readonly format?: 'parquet';
 }
 
@@ -47,23 +47,22 @@ export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   return isBinaryHint || binaries.some((each) => startsWith(start, each));
 }
 
-/** Character that precedes each record in a JSON text sequence (RFC 7464). */
+/** Precedes each record of a JSON text sequence (RFC 7464). */
 const RECORD_SEPARATOR = '\u001e';
 
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
- * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. The content overrides
- * the hinted format only if the content is obvious: `[` begins a JSON array and `{"users":[` an
- * envelope. Any other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson`
- * examines such text further. All other text has the hinted format, or is CSV by default. A hint
- * alone cannot make a file Parquet.
+ * Detects the format of the first bytes (unpacked, in UTF-8). Only obvious content overrides the
+ * hints: `[` is JSON, `{"users":[` an envelope. Another `{` is NDJSON (see `layoutOfJson`), or JSON
+ * if an envelope is expected. Other text is CSV unless hinted. A hint alone cannot make a file
+ * Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  // If the request must contain an array, the body is JSON even if it begins like Parquet.
+  // With an envelope, the body is JSON even if it begins like Parquet.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined)
     throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
@@ -92,15 +91,12 @@ export function layoutOfJson(
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** Returns a function that accepts our keys, and keys that the map translates to ours. */
+/** Accepts our keys, and keys that the map translates to ours. */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
-/**
- * Returns true for a workbook with a password. Its first bytes are the same as those of the old
- * `.xls` format, but it contains the name `EncryptedPackage`.
- */
+/** A workbook with a password begins like an old `.xls`, but contains `EncryptedPackage`. */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
 }

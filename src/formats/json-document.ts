@@ -2,14 +2,11 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { named, say } from '../base/sentence.ts';
 import { type RecordsPath, recordsPathText } from '../domain/source.ts';
+import { MAX_RECORD_PROPERTIES } from './json-text.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
-import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
-/**
- * Keys under which a document may contain its records as an array of objects. Used only if no path
- * is given.
- */
+/** Keys under which records are found if no path is given. */
 const knownKeys: ReadonlySet<string> = new Set([
   'users',
   'companies',
@@ -26,26 +23,23 @@ const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
 const MAX_SHOWN_PATH_CHARS = 300;
 
-export interface DocumentOptions {
-  /**
-   * Path of the array of records. `null` if the document itself is the array, or if the array must
-   * be searched for under `knownKeys`.
-   */
+interface DocumentOptions {
+  /** `null` if the document is the array, or if the array is searched for under `knownKeys`. */
   readonly path: RecordsPath | null;
-  /** Returns true if an object with this key may be a record. */
+  /** True if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
   /**
-   * Name of the request body in error messages. If set, the records may also be the elements of the
-   * body itself, even if a path is given.
+   * Name of the request body in messages. If set, the body itself may be the array, even if a path
+   * is given.
    */
   readonly body?: string;
 }
 
 /**
  * Yields the elements of one array in a JSON document as NDJSON, without white space between
- * tokens. Skips the rest of the document. Does not check UTF-8, because the reader of the records
- * does. If a path is given, several documents may follow one another. Memory use does not depend on
- * the size of the document or its elements. Sentences for the job record are added to `notes`.
+ * tokens. UTF-8 is left to the reader of the records. If a path is given, several documents may
+ * follow one another. Memory does not depend on the size of the document or its elements. `notes`
+ * receives sentences for the job record.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
  * `invalid_field` if the array is missing or ambiguous.
  */
@@ -63,12 +57,10 @@ export async function* documentToNdjson(
   notes.push(...records.notes());
 }
 
-/** Key of the records in a request body. */
 export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
- * Yields the elements of `[…]`, or of the array under the key `envelope`, as in `{"users":[…]}`.
- * Elements may be any JSON values.
+ * Yields the elements, of any JSON type, of `[…]` or of the array under `envelope`.
  * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(
@@ -79,20 +71,20 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that may be the array of records, depending on its first element. */
+/** May be the array of records, depending on its first element. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
 }
 
 export class DocumentRecords implements JsonListener {
-  /** Keys of the document's object, at most a few thousand. */
+  /** Keys of the document's object, at most MAX_RECORD_PROPERTIES. */
   readonly keys: string[] = [];
-  /** True if the document itself has a key that belongs to a record. */
+  /** True if the document itself has a key of a record. */
   isRecord = false;
-  /** True if the first element of the array has a key that belongs to a record. */
+  /** True if the first element of the array has a key of a record. */
   hasRecords = false;
-  /** Paths of some arrays that begin with an object. For messages. */
+  /** Paths of some arrays that begin with an object, for messages. */
   readonly arrays: string[] = [];
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
@@ -102,19 +94,13 @@ export class DocumentRecords implements JsonListener {
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /**
-   * For each depth, the index of the current element if the container is an array that may contain
-   * the records. -1 if the container is an object.
-   */
+  /** By depth, the index of the current element, or -1 in an object. */
   readonly #positions: number[] = [];
   /** Depth of the elements that are yielded. 0 outside the array of records. */
   #elements = 0;
   #isFirst = false;
   #other: OtherArray | null = null;
-  /**
-   * `#wasRead`: the array of records was found. `#hasEmpty`: an empty array under a known key was
-   * found.
-   */
+  /** An empty array under a known key sets `#hasEmpty`. */
   #wasRead = false;
   #hasEmpty = false;
 
@@ -131,12 +117,11 @@ export class DocumentRecords implements JsonListener {
     return this.#walker.walk(bytes);
   }
 
-  /** True if the array of records has been found, even if it is empty. */
   get isFound(): boolean {
     return this.#wasRead || (!this.#hasPath && this.#hasEmpty);
   }
 
-  /** True if there can be only one document, which may itself be the array. */
+  /** True if the only document may itself be the array. */
   get #mayBeArray(): boolean {
     return !this.#hasPath || this.#body !== undefined;
   }
@@ -221,10 +206,7 @@ export class DocumentRecords implements JsonListener {
     }
   }
 
-  /**
-   * Enters a container. The walker then reports its keys and elements, unless the container is
-   * deeper than any path of records.
-   */
+  /** The walker then reports keys and elements, unless they are deeper than any path. */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;
     this.#names[depth] = '';
@@ -243,7 +225,6 @@ export class DocumentRecords implements JsonListener {
     this.#walker.watchedDepth = elements + 1;
   }
 
-  /** Handles the first element of an array that may be the array of records. */
   #startOther(other: OtherArray, first: number, depth: number): void {
     other.isEmpty = false;
     this.#walker.watchedDepth = depth;

@@ -16,14 +16,12 @@ export function isPlainLines({ ends, commas }: LineLayout): boolean {
 
 const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 
-/** Maximum number of blanks between a comma and the end of its line. */
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
- * Yields the same text as plain NDJSON. Bytes are replaced but never moved, so positions in the
- * source remain valid, and an invalid record remains invalid. In a JSON text sequence (RFC 7464),
- * an LF inside a record becomes a CR. Like an LF, a CR is allowed between tokens and refused in
- * strings. A comma at the end of a line becomes a blank.
+ * Yields plain NDJSON. Bytes are replaced but never moved, so positions remain valid and an invalid
+ * record stays invalid. In a JSON text sequence, an LF inside a record becomes a CR, which is
+ * likewise allowed between tokens and refused in strings. A comma at a line end becomes a blank.
  */
 export async function* plainLinesOf(
   source: AsyncIterable<Buffer>,
@@ -32,7 +30,7 @@ export async function* plainLinesOf(
   const separators = layout.ends === 'rs' ? new Separators() : null;
   const commas = layout.commas ? new Commas() : null;
   for await (const bytes of source) {
-    // Changes a copy, because the bytes belong to the caller.
+    // The bytes belong to the caller.
     const copy = Buffer.from(bytes);
     if (layout.ends === 'cr') exchange(copy, CR, LF);
     separators?.exchange(copy);
@@ -49,10 +47,7 @@ function exchange(bytes: Buffer, from: number, to: number): void {
 class Separators {
   #isFirst = true;
 
-  /**
-   * Replaces separators with line feeds. The first separator becomes a blank, because no record
-   * ends there.
-   */
+  /** No record ends at the first separator, so it becomes a blank. */
   exchange(bytes: Buffer): void {
     exchange(bytes, LF, CR);
     const first = this.#isFirst ? bytes.indexOf(RS) : -1;
@@ -65,13 +60,10 @@ class Separators {
 }
 
 class Commas {
-  /**
-   * A comma and the blanks after it, as long as the comma may turn out to be the last one in its
-   * line. These bytes have not been returned yet.
-   */
+  /** A comma that may be the last of its line, and the blanks after it. */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Replaces commas at line ends with blanks. Returns all bytes except `pending`. */
+  /** Returns all bytes except `pending`. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -84,14 +76,13 @@ class Commas {
     return bytes.subarray(0, whole);
   }
 
-  /** Returns the remaining bytes of the file, with a blank instead of the comma. */
   end(): Buffer {
     this.pending[0] = SPACE;
     return this.pending;
   }
 }
 
-/** Returns the position of a comma that is followed only by blanks up to `end`, or -1. */
+/** Returns the position of a comma followed only by blanks up to `end`, or -1. */
 function commaBefore(bytes: Buffer, end: number): number {
   const min = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
   let at = end - 1;
@@ -102,18 +93,16 @@ function commaBefore(bytes: Buffer, end: number): number {
 const [OPEN, CLOSE] = [123, 125];
 
 /**
- * Yields the values of a JSON sequence as NDJSON. The values may be adjacent (`{…}{…}`), extend
- * over several lines, and be separated by commas or blanks. `source` starts after its byte order
- * mark. Does not check UTF-8, because the reader of the records does.
+ * Yields the values of a JSON sequence as NDJSON. Values may be adjacent (`{…}{…}`), span lines,
+ * and have commas or blanks between them. `source` starts after its byte order mark. UTF-8 is left
+ * to the reader of the records.
  *
- * An invalid record becomes an invalid line, so that only this record is refused. This is possible
- * if the start of the next record can be found:
- * - The next record starts with `{` on a new line, after a line that contains only `}`. Valid JSON
- *   never contains these two lines inside a record.
- * - Both lines are less than MAX_RECORD_BYTES after the error.
+ * An incomplete last record, or an invalid record whose successor can be found, becomes an invalid
+ * line:
+ * - The next record starts with `{` on a new line, after a line of only `}`. Valid JSON never has
+ * these two lines inside a record.
+ * - Both are less than MAX_RECORD_BYTES after the error.
  * - The invalid record starts on a new line, and its error is not a line break in a string.
- *
- * An incomplete last record also becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -128,12 +117,12 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
-  /** True if the current record (valid or not) begins at the start of a line. */
+  /** True if the current record, valid or not, begins a line. */
   #startsLine = false;
-  /** The error of an invalid record whose end is being searched for. Otherwise, `null`. */
+  /** The error of an invalid record while its end is searched for. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  /** How much of the boundary `LF } LF {` has been found so far. */
+  /** Part of the boundary `LF } LF {` read so far. */
   #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
@@ -151,7 +140,7 @@ class Sequence implements JsonListener {
     return copy.take();
   }
 
-  /** Call this after the last bytes. Returns true if the last line still needs its line feed. */
+  /** Returns true if the last line still needs its line feed. */
   finish(): boolean {
     if (this.#problem !== null) {
       if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
@@ -185,7 +174,7 @@ class Sequence implements JsonListener {
     }
   }
 
-  /** Begins to skip an invalid record. @throws `problem` if the next record cannot be found. */
+  /** @throws `problem` if the next record cannot be found. */
   #break(problem: InputError, bytes: Buffer): void {
     const { copy, position, inString, inToken } = this.#walker;
     const at = position.brokenAt;
@@ -198,8 +187,7 @@ class Sequence implements JsonListener {
   }
 
   /**
-   * Copies invalid bytes up to the next record or the end of the buffer. Returns the position
-   * reached.
+   * Copies invalid bytes up to the next record or the buffer's end. Returns the position reached.
    */
   #passBroken(problem: InputError, bytes: Buffer, start: number): number {
     for (let at = start; at < bytes.length; at++) {

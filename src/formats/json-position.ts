@@ -2,16 +2,13 @@ import { type InputError, inputError } from '../base/errors.ts';
 
 const MARK_BYTES = 3;
 
-/**
- * Line and column of a position in a document, for messages. Parameters called `at` are positions
- * in the current buffer.
- */
+/** Line and column of a position, for messages. `at` is a position in the current buffer. */
 export class JsonPosition {
-  /** Positions in the document at which the current buffer and the current line begin. */
+  /** Where the current buffer and line begin in the document. */
   #bufferStart = 0;
   #lineStart = 0;
   #line = 1;
-  /** Position in the current buffer at which the last error was found. */
+  /** Where the last error was found in the current buffer. */
   brokenAt = 0;
 
   newLine(at: number): void {
@@ -19,9 +16,7 @@ export class JsonPosition {
     this.#lineStart = this.#bufferStart + at;
   }
 
-  /**
-   * Skips a byte order mark. Returns its length, or 0 if there is none. The next byte has column 1.
-   */
+  /** Returns the length of the byte order mark, or 0. The byte after it has column 1. */
   skipMark(bytes: Buffer): number {
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#lineStart = hasMark ? MARK_BYTES : 0;
@@ -49,27 +44,20 @@ export class JsonPosition {
   }
 }
 
-/**
- * The depth of shorter text is not checked. Such text cannot slow down a parser, and the check
- * would cost more than it saves.
- */
+/** Shorter text cannot slow down a parser, and a check would cost more than it saves. */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Returns true if text of more than `harmlessChars` is nested deeper than `maxDepth`. Call it
- * before parsing, because a parser needs about 150 ms for a MiB of brackets. For invalid JSON, the
- * result is not exact, but still limits the work of the parser.
+ * Call this before parsing: a parser needs 150 ms for a MiB of brackets. Text up to `harmlessChars`
+ * is never refused. For invalid JSON, the result is inexact but still limits the parser's work.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/**
- * Returns true if the text contains more than `count` opening brackets. Most records contain fewer,
- * so the slower check of the depth is rarely needed.
- */
+/** Most records have fewer brackets, so the slower check of the depth is rarely needed. */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;
   for (const open of '{[') {
@@ -95,31 +83,27 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * State table for the bytes of strings, numbers and literals. A token may extend over several
- * buffers, because the state after each byte can be kept. Bytes from 0x80 are allowed only in
- * strings. UTF-8 is checked elsewhere.
+ * States for the bytes of strings, numbers and literals. A token may span buffers, because its
+ * state can be kept. Bytes from 0x80 are allowed only in strings. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Values from `tokenStopped` on are not states. They end the token. */
+/** Values from `tokenStopped` on are not states, but end the token. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;
 
 const digits = '0123456789';
 
-/** Table of the next states. The index is state * 256 + byte. */
+/** Next states by state * 256 + byte. */
 export const tokenTable: Uint8Array = buildTable();
 
-/** 1 for each byte that does not change the state inside a string. */
+/** 1 for each byte that keeps the state inside a string. */
 export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   tokenTable[tokenState.string * 256 + byte] === tokenState.string ? 1 : 0,
 );
 
-/**
- * Returns the state after the first byte of a token, or `tokenBroken` if no token can start with
- * that byte.
- */
+/** Returns `tokenBroken` if no token can start with the byte. */
 export function firstState(byte: number): number {
   return firstStates[byte] as number;
 }

@@ -8,36 +8,30 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** JSON values one after another. A value may extend over several lines. */
+  /** Values one after another. Each may span several lines. */
   | { readonly kind: 'sequence' }
-  /**
-   * A document that is an array or contains one. If `path` is `null`, the array must be searched
-   * for.
-   */
+  /** If `path` is `null`, the array must be searched for. */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /**
-   * Set if the whole text is a single object that is read as one record: its keys, and the paths of
-   * arrays in it. Otherwise, `null`.
-   */
+  /** Keys of, and paths of arrays in, a single object read as one record. Otherwise, `null`. */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
-export interface JsonHints {
-  /** Format indicated by the caller's file name, media type or option. */
+interface JsonHints {
+  /** From the caller's file name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
-  /** Returns true if an object with this key may be a record. */
+  /** True if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
 }
 
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON if its first line
- * is a complete object and more text follows. Damaged text is NDJSON if at least half of its lines
- * are complete objects. In doubt, text is NDJSON.
+ * Detects the layout of the first bytes in UTF-8. It is NDJSON if the first line is a complete
+ * object and more text follows, if at least half of the lines of damaged text are complete objects,
+ * or in doubt.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
@@ -85,10 +79,7 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/**
- * Searches a single object for arrays of records. Returns `null` if it is invalid JSON. The error
- * is reported later, when the document is read.
- */
+/** Returns `null` for invalid JSON. The error is reported when the document is read. */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
@@ -100,34 +91,27 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
   }
 }
 
-/**
- * Guesses the layout if neither the lines nor the first object decide it, because that object is
- * damaged or longer than `head`.
- */
+/** Guesses the layout if the first object is damaged or longer than `head`. */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
   if (hinted === 'ndjson') return lines(plainLines);
   if (first.state === 'open' && !text.isWhole) {
     const isSpread = text.hasBreakBefore(text.start + first.length);
     return isSpread || hinted === 'json' || hasArrays(text, isOfRecord) ? document : lines(plainLines);
   }
-  // If the damaged record extends over several lines, its lines must not be read as separate
-  // records.
+  // Lines of a damaged record must not be read as separate records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 
 /**
- * Returns true if the object seems to be a document: an array of objects begins within `head`, and
- * the object is not itself a record.
+ * True if the object seems a document: an array of objects begins in `head`, and it is not itself a
+ * record.
  */
 function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
-/**
- * If the first object, or its part before an error, contains more line ends than this, records
- * extend over several lines.
- */
+/** With more line ends in the first object, or before its error, records span several lines. */
 const MAX_LINES_OF_DAMAGE = 2;
 
 class Head {
@@ -147,7 +131,7 @@ class Head {
     this.#lineEnd = isCr ? CR : LF;
   }
 
-  /** Returns the position of the next token, or -1 if only blanks follow. */
+  /** -1 if only blanks follow. */
   nextToken(from: number): number {
     for (let at = from; at < this.bytes.length; at++) if (!isBlank(this.bytes[at])) return at;
     return -1;
@@ -161,7 +145,7 @@ class Head {
     return this.#breaksBefore(end) > 0;
   }
 
-  /** Counts line ends, up to MAX_LINES_OF_DAMAGE + 1. */
+  /** Counts up to MAX_LINES_OF_DAMAGE + 1. */
   #breaksBefore(end: number): number {
     let breaks = 0;
     for (let at = this.start; breaks <= MAX_LINES_OF_DAMAGE; breaks++) {
@@ -178,8 +162,8 @@ class Head {
   }
 
   /**
-   * Returns the layout of lines if at least half of the sampled lines are complete objects that are
-   * not inside another object. Otherwise, returns `null`.
+   * Returns lines if at least half of them are complete objects outside other objects, otherwise
+   * `null`.
    */
   mostLines(first: FirstObject): SniffedJson | null {
     if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
@@ -191,7 +175,7 @@ class Head {
     while (start < this.bytes.length && seen < MAX_SNIFFED_LINES) {
       const line = this.line(start);
       start += line.length + 1;
-      // Skips blank lines. Also skips the last line, which may be incomplete.
+      // The last line may be incomplete.
       if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
         continue;
       seen++;
@@ -199,7 +183,7 @@ class Head {
       else if (isObject(withoutComma(line))) withComma++;
     }
     if (2 * (whole + withComma) < seen) return null;
-    // If the lines are the items of a list, all of them except the last end with a comma.
+    // In a list, all lines except the last end with a comma.
     return lines({ ends: this.ends, commas: withComma > 0 && whole <= 1 });
   }
 }
@@ -220,8 +204,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * The first object of a JSON text, and whether it is complete, invalid, or cut off at the end of
- * the text. `length` is the number of its bytes that were read.
+ * The first object of a text, complete, invalid, or cut off by the text's end. `length` is in bytes
+ * read.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

@@ -4,9 +4,9 @@ import { MAX_DEPTH, MAX_NUMBER_EXPONENT, MAX_PARSED_DEPTH, MAX_VALUE_BYTES } fro
 import { shorten } from '../base/wording.ts';
 import { propertyNameProblem, type Reason } from '../domain/reject.ts';
 import { isNestedDeeper } from './json-position.ts';
-import { MAX_RECORD_PROPERTIES } from './limits.ts';
 
 const MAX_NUMBER_CHARS = 20_000;
+export const MAX_RECORD_PROPERTIES = 10_000;
 
 /**
  * JSON that was parsed without losing digits. Records with numbers that JavaScript would change are

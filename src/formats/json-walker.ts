@@ -10,27 +10,21 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** Maximum nesting of a JSON body. It limits the parser's stack. */
+/** Maximum nesting of a body. Bounds the walker's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/**
- * Receives calls from the walker for values that are inside fewer than `watchedDepth` containers.
- */
+/** Called for values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
-  /** A value begins. `first` is its first byte. `depth` is the number of containers around it. */
+  /** `first` is the first byte. `depth` is the number of containers around the value. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
-  /**
-   * A key was read. `raw` is the key without its quotes, with one character per byte. `depth` is
-   * the depth of the key's value.
-   */
+  /** `raw` is the key without quotes, one character per byte. `depth` is that of its value. */
   key(raw: string, depth: number): void;
 }
 
-/** Maximum length of a key. Longer keys are truncated. */
+/** Longer keys are truncated. */
 const MAX_KEY_BYTES = 256;
 
-/** Tokens expected outside strings, numbers and literals, as described in error messages. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -43,28 +37,24 @@ const expectations = {
   nextOrEnd: 'the next value',
 } as const;
 
-const [LF, SPACE, QUOTE, COMMA, COLON] = [10, 32, 34, 44, 58];
+const [TAB, LF, CR, SPACE, QUOTE, COMMA, COLON] = [9, 10, 13, 32, 34, 44, 58];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Checks JSON of any size against the grammar, byte by byte. Copies the parts that the listener
- * selects, without white space. Numbers, escapes and repeated keys remain unchanged. Stores only
- * one number for each level of nesting, and no values.
+ * Checks JSON of any size against the grammar, byte by byte, and copies the parts that the listener
+ * selects, without white space. Numbers, escapes and repeated keys stay unchanged. Memory is one
+ * number per level of nesting.
  */
 export class JsonWalker {
   readonly copy: LineCopy;
   readonly position = new JsonPosition();
-  /**
-   * Values inside fewer containers than this are reported, and so are their keys. Callers may
-   * change this limit while the walker runs.
-   */
+  /** Values and keys at a lower depth are reported. Callers may change it while the walker runs. */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Which token may follow a complete document: none, or the first token of the next document. */
+  /** Expected after a complete document. */
   readonly #afterwards: 'nothing' | 'next';
   /**
-   * Number of enclosing containers, and the closing byte of the innermost one. `#closers` contains
-   * the closing bytes of the other containers.
+   * `#closer` is the closing byte of the innermost container. `#closers` has those of the others.
    */
   #depth = 0;
   #closer = 0;
@@ -76,9 +66,7 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /**
-   * Set `sequence` if documents may follow one another, separated by blanks, a comma or nothing.
-   */
+  /** With `sequence`, documents may follow one another, separated by blanks, a comma or nothing. */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
@@ -93,14 +81,14 @@ export class JsonWalker {
     return this.#token >= tokenState.string && this.#token <= tokenState.lastOfString;
   }
 
-  /** True if a document is complete and the next one has not begun. */
+  /** True between documents. */
   get isComplete(): boolean {
     return this.#expects === 'nothing' || this.#expects === 'next' || this.#expects === 'nextOrEnd';
   }
 
   /**
-   * Returns the lines copied from `bytes`. A byte order mark at the start is skipped, and must not
-   * be split between buffers.
+   * Returns the lines copied from `bytes`. Skips a byte order mark, which must not be split between
+   * buffers.
    * @throws InputError `invalid_json` with the position. Errors from the listener are also thrown.
    */
   walk(bytes: Buffer): Buffer {
@@ -111,9 +99,7 @@ export class JsonWalker {
     return this.copy.take();
   }
 
-  /**
-   * Walks the rest of a buffer that was already passed to `copy`. Throws the same errors as `walk`.
-   */
+  /** Walks the rest of a buffer already passed to `copy`. Throws as `walk` does. */
   walkFrom(bytes: Buffer, start: number): void {
     let at = start;
     while (at < bytes.length) {
@@ -121,7 +107,6 @@ export class JsonWalker {
     }
   }
 
-  /** Abandons the current document, so that the next one may begin. */
   restart(): void {
     this.#depth = 0;
     this.#closer = 0;
@@ -180,7 +165,7 @@ export class JsonWalker {
   }
 
   #whiteSpace(byte: number, at: number): number {
-    if (byte !== SPACE && byte !== LF && byte !== 13 && byte !== 9) throw this.#unexpected(byte, at);
+    if (byte !== SPACE && byte !== LF && byte !== CR && byte !== TAB) throw this.#unexpected(byte, at);
     if (byte === LF) this.position.newLine(at + 1);
     this.copy.leaveOut(at);
     return at + 1;
@@ -247,10 +232,7 @@ export class JsonWalker {
 
 const plainAscii = /^[ -[\]-~]*$/;
 
-/**
- * Decodes the escapes in a key. Returns an empty string for a truncated key, which cannot be
- * decoded. No known key is that long.
- */
+/** Decodes the escapes. Returns '' for a truncated key: no known key is that long. */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
   if (plainAscii.test(raw)) return raw;
@@ -261,35 +243,33 @@ export function decodeKey(raw: string): string {
   }
 }
 
-const CR = 13;
-
 /** Up to this length, a loop is faster than `copy`. */
 const SHORT_BYTES = 48;
 
 /**
- * Additional bytes of the output buffer. Usually a line feed replaces a comma, bracket or blank,
- * but at the edges of a buffer it may need a byte of its own.
+ * A line feed usually replaces a comma, bracket or blank, but at a buffer's edge it may need its
+ * own byte.
  */
 const SPARE_BYTES = 4;
 
 /**
- * Copies parts of streamed buffers, one line per value. If a byte inside a value is left out, the
- * parts before and after it are joined.
+ * Copies parts of streamed buffers, one line per value. Parts around a byte that is left out are
+ * joined.
  */
 class LineCopy {
-  /** Position in the current buffer at which `start` begins to copy and `end` stops. */
+  /** Where `start` begins to copy and `end` stops, in the current buffer. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
-  /** Position of the first byte in the current buffer that has not been copied yet. */
+  /** First byte of the current buffer that is not copied yet. */
   #from = 0;
   #out: Buffer = Buffer.alloc(0);
   #length = 0;
   readonly #dense: boolean;
 
   /**
-   * Set `dense` if values may follow one another without a separator. The output then needs space
-   * for an additional line feed after each value.
+   * With `dense`, values may have no separator, so the output needs space for a line feed after
+   * each.
    */
   constructor(dense: boolean) {
     this.#dense = dense;
@@ -337,20 +317,14 @@ class LineCopy {
     this.#from = position;
   }
 
-  /**
-   * Copies an LF inside a value as a CR. Like an LF, a CR is a blank between tokens and an error in
-   * a string.
-   */
+  /** A CR is also a blank between tokens and an error in a string. */
   turnLine(position: number): void {
     this.#flush(position);
     this.#out[this.#length++] = CR;
     this.#from = position + 1;
   }
 
-  /**
-   * Replaces the last copied CR with an LF, which ends the line. Nothing has been copied after that
-   * CR.
-   */
+  /** Makes the last copied CR, after which nothing was copied, an LF. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;
@@ -359,7 +333,7 @@ class LineCopy {
 
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
-    // Node does not report it if `#flush` has written past the end of the buffer.
+    // Node does not report a write past the end of the buffer.
     if (this.#length > this.#out.length)
       throw new Fault('more lines came of a buffer than there is room for');
     return this.#out.subarray(0, this.#length);

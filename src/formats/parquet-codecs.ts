@@ -5,10 +5,7 @@ import { DamagedFile } from '../base/errors.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/**
- * Unpacks a Parquet page. `bytes` is its unpacked size. Decoders never write more bytes than that,
- * even if the page is damaged.
- */
+/** `bytes` is the unpacked size. Decoders never write more, even if the page is damaged. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -44,15 +41,15 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 let zstd: Promise<UnpackPage> | null = null;
 
 /**
- * Opens Zstandard's reference decoder (WebAssembly). Its memory remains as large as the largest
- * page so far.
+ * Zstandard's reference decoder (WebAssembly). Its memory stays as large as the largest page so
+ * far.
  */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();
     await decoder.init();
-    // The decoder must not be called for an empty page, because it would read out of bounds. If it
-    // fails, it returns an empty result, which the caller refuses.
+    // For an empty page, the decoder would read out of bounds. If it fails, the caller refuses its
+    // empty result.
     return (packed, bytes) => (packed.length === 0 ? packed : decoder.decode(packed, bytes));
   });
   return zstd;
@@ -65,8 +62,7 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
 }
 
 /**
- * Unpacks Hadoop's LZ4, in which two lengths precede each block. Returns `null` if the lengths of a
- * block are missing.
+ * Unpacks Hadoop's LZ4, where two lengths precede each block. Returns `null` if they are missing.
  */
 function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
@@ -86,10 +82,7 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/**
- * Unpacks an LZ4 block. Decoders from npm are not used, because they return zeros as values if a
- * block ends early.
- */
+/** Own decoder, because those of npm return zeros as values if a block ends early. */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let from = 0;

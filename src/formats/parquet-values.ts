@@ -1,28 +1,30 @@
 import { isUtf8 } from 'node:buffer';
 import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
+import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
 import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
 import { MAX_PARSED_DEPTH } from '../base/limits.ts';
-import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 
 /*
- * Writes Parquet values as JSON, without hyparquet's rounding. Dictionary entries are parsed only
- * once.
+ * Writes Parquet values as JSON, without hyparquet's rounding. A dictionary entry is parsed once.
  */
 
+/**
+ * In characters, as JSON. A longer row refuses the file. A shorter row that is still too large for
+ * a record is refused alone.
+ */
+export const MAX_PARQUET_ROW_CHARS = 32 * MiB;
+
 type JsonText = string;
-/** Writes a value from hyparquet as JSON. Lists are given as arrays, and structs as objects. */
+/** Lists are given as arrays, and structs as objects. */
 type ToJson = (value: unknown) => JsonText;
 
 export interface ParquetColumn {
   readonly name: string;
   readonly key: JsonText;
-  /**
-   * Schema of a file that has only this column. Its types are changed so that hyparquet does not
-   * convert values.
-   */
+  /** Schema of a file with only this column, in types that hyparquet does not convert. */
   readonly schema: FileMetaData['schema'];
-  /** Dotted path of each leaf column. */
+  /** Dotted paths. */
   readonly leaves: readonly string[];
   readonly isNested: boolean;
   readonly parsers: {
@@ -34,7 +36,7 @@ export interface ParquetColumn {
   readonly toJson: ToJson;
 }
 
-/** Counts a value that JSON cannot express. Returns `null` as the value's JSON text. */
+/** Counts a value that JSON cannot express. Returns `null` as its text. */
 export type Omit = () => JsonText;
 
 /** @throws DamagedFile for an unsupported type. */
@@ -79,7 +81,7 @@ const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type
 const isMetadata = ({ element, path }: SchemaTree): boolean =>
   path.length === 1 && element.name === 'metadata';
 
-/** Removes annotations that would make hyparquet round values or lose parts of lists and maps. */
+/** Removes annotations with which hyparquet rounds values or loses parts of lists and maps. */
 function storedElement(node: SchemaTree): SchemaElement {
   const { converted_type: _, logical_type: logical, ...plain } = node.element;
   const kind = kindOf(node.element);
@@ -92,9 +94,8 @@ function storedElement(node: SchemaTree): SchemaElement {
 }
 
 /**
- * Returns how a list contains its items. `inner`: each item is a child of the repeated node.
- * `whole`: each item is the repeated node itself, as in older files. `null`: the node is not a
- * list.
+ * `inner`: items are children of the repeated node. `whole`: items are the node itself, as in older
+ * files. `null`: not a list.
  */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
@@ -169,7 +170,7 @@ function joined([open, close]: readonly [string, string], item: ToJson): ToJson 
   };
 }
 
-/** Returns the function that writes the values of a leaf column. Ignores unknown annotations. */
+/** Ignores unknown annotations. */
 function leafToJson(node: SchemaTree, omit: Omit): ToJson {
   const { element } = node;
   const kind = kindOf(element);
@@ -206,10 +207,10 @@ const unsigned =
   (value) =>
     String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
 
-/** Maximum scale. A number with more decimals cannot be loaded. */
+/** A number with more decimals cannot be loaded. */
 const MAX_SCALE = 1_000;
 
-/** Returns a function that writes exact decimals. For example, 1999 with scale 2 is 19.99. */
+/** For example, 1999 with scale 2 is 19.99. */
 function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {
   const scale = declared ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
   if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) {
@@ -223,7 +224,7 @@ function decimals({ scale: declared, logical_type: logical }: SchemaElement): To
   };
 }
 
-/** Reads a big-endian number in two's complement. */
+/** Reads big-endian two's complement. */
 function bigIntOf(bytes: Uint8Array): bigint {
   const hex = asBuffer(bytes).toString('hex');
   return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
@@ -232,7 +233,7 @@ function bigIntOf(bytes: Uint8Array): bigint {
 const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
 const MAX_DAYS = 2 ** 31;
 
-/** Returns the function that writes dates, instants or times of day. `null` for other types. */
+/** `null` for types other than dates, instants and times of day. */
 function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   const logical = element.logical_type;
   const [kind, suffix = ''] = kindOf(element).split('_');
@@ -252,10 +253,7 @@ function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   };
 }
 
-/**
- * Writes an interval as ISO 8601: `P1M2DT3.5S`. The interval is stored as months, days and
- * milliseconds, in four bytes each.
- */
+/** Writes months, days and milliseconds, of four bytes each, as ISO 8601: `P1M2DT3.5S`. */
 function intervalJson(value: unknown): JsonText {
   const buffer = asBuffer(value as Uint8Array);
   const months = buffer.readUInt32LE(0);
@@ -271,8 +269,8 @@ function uuidJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Half a surrogate pair. Marks bytes that are not a character: `JSON.stringify` never writes half a
- * pair as a raw character.
+ * Half a surrogate pair marks bytes that are not a character. `JSON.stringify` never writes one
+ * raw.
  */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
@@ -282,29 +280,20 @@ function textJson(bytes: Uint8Array): JsonText {
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
-/**
- * Writes bytes without a declared type. Older programs do not declare text, so valid UTF-8 is
- * written as text. All other bytes are written as Base64.
- */
+/** Older programs do not declare text, so valid UTF-8 becomes text, and other bytes Base64. */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
   return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);
 }
 
-/**
- * Writes a value of the column `metadata`. A JSON object is written unchanged on one line, anything
- * else as a string.
- */
+/** A JSON object is written unchanged on one line, anything else as a string. */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
-/**
- * Writes a value declared as JSON on one line. If the value is invalid JSON or does not begin with
- * `start`, writes it as a string.
- */
+/** Writes JSON on one line. Invalid JSON, or text not beginning with `start`, becomes a string. */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
-  // In valid JSON, line breaks occur only between tokens, as white space.
+  // In valid JSON, line breaks are only white space between tokens.
   return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
 }
 

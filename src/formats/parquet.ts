@@ -10,26 +10,22 @@ import {
 import { MiB } from '../base/bytes.ts';
 import { DamagedFile, InputError, inputError } from '../base/errors.ts';
 import { MAX_COLUMNS, READ_BYTES } from '../base/limits.ts';
-import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 import { openCodecs } from './parquet-codecs.ts';
-import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
+import { columnOf, MAX_PARQUET_ROW_CHARS, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Maximum size of the footer, and of a row group (both packed and unpacked). */
+/** Bounds of the footer, and of a row group (packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
-/**
- * Maximum number of values of a row group to unpack at a time, and approximate maximum number of
- * their bytes.
- */
+/** Values of a row group that are unpacked at a time, and their approximate bytes. */
 const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
- * Converts Parquet to NDJSON with hyparquet. The packed row group is kept in memory, and its rows
- * are unpacked in slices. Null values are omitted from the row, together with their key. Wrong
- * sizes in a file affect only the sandbox of that file.
+ * Converts Parquet to NDJSON with hyparquet. The packed row group is in memory, and its rows are
+ * unpacked in slices. Null values are omitted with their keys. Wrong sizes in a file affect only
+ * its sandbox.
  */
 
 /**
@@ -139,8 +135,7 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. With the type INT32, hyparquet would lose the
-  // highest bit.
+  // DuckDB writes unsigned differences with 33 bits. As INT32, hyparquet would lose the highest.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );
@@ -150,7 +145,7 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
 
 type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
 
-/** Yields the values of all columns, one slice of rows at a time. */
+/** Yields all columns, one slice of rows at a time. */
 async function* slicesOf(
   chunks: readonly ColumnChunks[],
   { num_rows, total_byte_size, columns }: RowGroup,
@@ -196,10 +191,7 @@ function* linesOf(
   }
 }
 
-/**
- * Returns a function that reads a range of rows. Columns that contain lists or structs can only be
- * unpacked as a whole.
- */
+/** Returns the reader of a range of rows. Lists and structs can only be unpacked as a whole. */
 async function openColumn({ column, group, start, packed }: ColumnChunks, rows: number) {
   const { name, schema, parsers, isNested } = column;
   const scan = await parquetScan({
@@ -214,15 +206,12 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
     compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
     parsers,
   });
-  // Reads the whole column once. Later reads return slices of the result.
+  // Later reads return slices of this result.
   if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }
 
-/**
- * Counts values that are omitted because JSON cannot express them. `row` and `column` are the place
- * of the current value.
- */
+/** `row` and `column` are the place of the current value. */
 class OmittedValues {
   row = 0;
   column = '';

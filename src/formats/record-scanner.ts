@@ -1,54 +1,54 @@
 /*
- * Formats turn bytes into records. Detection, decompression and decoding come first. Then the
- * scanner of the format finds where records end. The time of every function here is proportional to
- * the length of its input.
+ * Formats turn bytes into records: detection, decompression and decoding, then a scanner that finds
+ * where records end. Every function here takes time proportional to its input.
  */
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver uses a scanner to cut a file into chunks, and the worker
- * uses one to walk a chunk. Both find the same records, however the bytes are split into buffers or
- * chunks. A scanner returns positions and does not copy bytes.
+ * Finds where records end. The receiver cuts a file into chunks and the worker walks a chunk with
+ * it: both find the same records, however the bytes are split. It returns positions and copies
+ * nothing.
  */
 export interface RecordScanner {
   /**
-   * Returns the end of the record at `start`, including its terminator. Returns -1 if more bytes
-   * than buf[start, end) are needed. The next call must then have the same start and a later end.
-   * If `final`, buf[end - 1] is the last byte of the file or chunk, and the result is never -1.
-   * If the result is -1 and `problem` is `record_too_large`, continue with `skip`. Bytes before
-   * `keepFrom` are then no longer needed.
+   * Returns the end of the record with its terminator, or -1 if buf[start, end) is too short: call
+   * again with the same start and a later end. If `final`, buf[end - 1] is the last byte, and the
+   * result is never -1. After -1 with `problem` `record_too_large`, continue with `skip`, and bytes
+   * before `keepFrom` are no longer needed.
    *
-   * As long as `buf` and `end` are the same as in the previous call, the scanner reuses positions
-   * that it has already found. Therefore, the caller must not change the bytes.
+   * With the same `buf` and `end` as before, found positions are reused, so the bytes must not
+   * change.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * Returns the end of a record that is too large, or -1 if more bytes are needed. The next call
-   * starts at `keepFrom`.
+   * Returns the end of a record that is too large, or -1 if more bytes are needed (from
+   * `keepFrom`).
    */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After a record with `open`, searches for a quote that closes the open cell. Returns the
-   * position after the quote, -1 if more bytes are needed (continue from `keepFrom`), or -2 if no
-   * quote closes the cell. If there is a quote, the record continues after it and is too large.
-   * Call `skip` from there. `lowest` is the start of a record at or before `start`.
+   * After a record with `isUnclosed`, returns the position after a quote that closes its cell, -1
+   * if more bytes are needed (from `keepFrom`), or -2. After such a quote, the record continues and
+   * is too large: call `skip` from there. `lowest` is the start of a record at or before `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
-  /** True if the last record is an empty line. Empty lines do not count as records. */
+  /** True for an empty line, which is not a record. */
   readonly blank: boolean;
-  /** Number of line terminators in the record. 0 only if the file ends without one. */
+  /** Line terminators in the record. 0 only if the file ends without one. */
   readonly lines: number;
-  /** End of the record without its terminator. */
+  /** End without the terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
-  /** True if a quoted cell is still open and may continue in the following bytes. */
+  /** True if a quoted cell may continue in the next bytes. */
   readonly isUnclosed: boolean;
-  /** Where the next call must start if the last call returned -1. */
+  /** Start of the next call after -1. */
   readonly keepFrom: number;
 }
 
 export type ScanProblem = 'invalid_quote' | 'unclosed_quote' | 'record_too_large';
+
+/** Result of a scan that needs more bytes. */
+export const MORE = -1;
 
 export const LF = 10;
 export const CR = 13;
@@ -56,7 +56,7 @@ export const CR = 13;
 const SPACE = 32;
 const TAB = 9;
 
-/** Scans NDJSON, whose records end at LF or CRLF. A lone CR is white space. */
+/** NDJSON records end at LF or CRLF. A lone CR is white space. */
 export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScanner {
   return new Scanner(maxRecordBytes);
 }
@@ -81,7 +81,7 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** If `skip` returns -1, `contentEnd` is the earliest position at which the record may end. */
+  /** After -1, `contentEnd` is the earliest possible end of the record. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
     const hasEnd = at >= 0 && at < end;
@@ -106,4 +106,21 @@ function isBlank(buf: Buffer, start: number, end: number): boolean {
     if (byte !== SPACE && byte !== TAB && byte !== CR) return false;
   }
   return true;
+}
+
+/** Returns the position after the terminator, or MORE if its LF may be in the next bytes. */
+export function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
+  if (stop === end || buf[stop] === LF) return Math.min(stop + 1, end);
+  if (stop + 1 < end) return buf[stop + 1] === LF ? stop + 2 : stop + 1;
+  return final ? end : MORE;
+}
+
+/** Counts LF, CRLF and CR. `start` must not be inside a CRLF. */
+export function countLines(buf: Buffer, start: number, end: number): number {
+  let lines = 0;
+  for (let i = start; i < end; i++) {
+    const byte = buf[i];
+    if (byte === CR || (byte === LF && (i === start || buf[i - 1] !== CR))) lines++;
+  }
+  return lines;
 }

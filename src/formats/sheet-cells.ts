@@ -8,15 +8,15 @@ import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 const MAX_SHEET_ROWS = 1_048_576;
 const MAX_SHEET_COLUMNS = 16_384;
-/** Maximum length of a cell. Excel allows only 32 767 characters. */
+/** Excel allows only 32 767 characters. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** For each style of the workbook, the kind of the numbers with that style. */
+  /** By style of the workbook. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
-  /** True if the program that wrote the workbook did not store the results of formulas. */
+  /** True if the writer of the workbook stored no results of formulas. */
   readonly isUncalculated: boolean;
 }
 
@@ -36,11 +36,11 @@ interface Cell {
 
 const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
 
-/** Writes the cells of a sheet as CSV. The only error it throws is `DamagedFile`. */
+/** Writes the cells of a sheet as CSV. Throws only `DamagedFile`. */
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** First range of merged cells. Empty if no cells are merged. */
+  /** First range, or empty. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -212,15 +212,12 @@ function nameOf({ row, column }: Cell): string {
 const BLOCK_BYTES = 1024 * 1024;
 const STRING_BYTES = 8;
 
-/**
- * Stores shared strings in large blocks. A million string objects would need several times as much
- * memory.
- */
+/** Blocks, because a million string objects would need several times as much memory. */
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
   #totalBytes = 0;
-  /** For each string, its block and its end in that block. */
+  /** Block of each string, and its end in that block. */
   #places = new Uint32Array(1024);
   #count = 0;
 
@@ -253,10 +250,7 @@ class SharedText {
   }
 }
 
-/**
- * Replaces codes such as `_x000D_`. Workbooks use these codes for characters that XML cannot
- * contain.
- */
+/** Replaces codes such as `_x000D_`, which stand for characters that XML cannot contain. */
 function unescapeText(text: string): string {
   if (!text.includes('_x')) return text;
   return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>

@@ -5,7 +5,7 @@ import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /**
- * Returns the encoding for a WHATWG label. For example, `utf-16` is the label of `utf-16le`.
+ * Returns the encoding of a WHATWG label: `utf-16` is `utf-16le`.
  * @throws InputError `invalid_field`
  */
 export function encodingOfLabel(label: string): string {
@@ -30,27 +30,26 @@ function markedEncoding(head: Buffer): string | null {
 }
 
 /**
- * In UTF-16, at least 1 in 8 characters must be ASCII, such as ids, delimiters and line ends. If
- * the text has fewer than FEW_UNITS characters, 1 in 2 must be.
+ * In UTF-16, 1 in 8 characters must be ASCII (ids, delimiters, line ends), or 1 in 2 of fewer than
+ * FEW_UNITS characters.
  */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
 /**
- * In UTF-16, most NULs are in the same half of the byte pairs. The other half may contain one NUL
- * for every 8 NULs of that half, for example in Ā (U+0100).
+ * In UTF-16, most NULs are in one half of the pairs. The other half may have 1 for every 8 of them,
+ * as in Ā (U+0100).
  */
 const STRAY_SHARE = 8;
 /**
- * If the bytes are also valid UTF-8, at least this share of the pairs must look like letters.
- * Otherwise, UTF-8 with NULs would be mistaken for UTF-16.
+ * If the bytes are also valid UTF-8, this share of the pairs must look like letters, so that UTF-8
+ * with NULs is not mistaken for UTF-16.
  */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
 /**
- * Detects UTF-16 without a byte order mark. In such text, one byte of each pair is often NUL and
- * the other rarely is.
+ * Detects UTF-16 without a byte order mark: one byte of the pairs is often NUL, the other rarely.
  */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
@@ -68,10 +67,7 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/**
- * Counts NULs and other low values in one half of the pairs. In UTF-16, the high byte of letters
- * from Latin to Arabic is low.
- */
+/** The high byte of letters from Latin to Arabic is low. */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -83,8 +79,8 @@ function countLow(head: Buffer, from: 0 | 1) {
 }
 
 /**
- * Corrections for Node 20's decoders. The decoder for windows-1252 reads 0x80 to 0x9F as Latin-1.
- * The decoder for ibm866 permutes 0x1A, 0x1C and 0x7F.
+ * Corrects Node 20: its windows-1252 reads 0x80 to 0x9F as Latin-1, and its ibm866 permutes 0x1A,
+ * 0x1C and 0x7F.
  */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
@@ -109,10 +105,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /**
-   * Decodes the next bytes. If called without bytes, decodes the bytes that are left from earlier
-   * calls.
-   */
+  /** Without bytes, decodes what is left from earlier calls. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null
@@ -121,24 +114,21 @@ export class TextReader {
   }
 }
 
-/** Number of bytes decoded at a time, so that memory does not depend on the size of buffers. */
+/** Decoded at a time, so that memory does not depend on the size of buffers. */
 const PIECE_BYTES = 64 * 1024;
-/**
- * Number of bytes that are kept and decoded with the next ones. No character or switch of the
- * character set is longer.
- */
+/** Kept for the next bytes. No character or switch of the character set is longer. */
 const HELD_BYTES = 16;
 /**
- * Control and private-use characters. A decoder of a code page returns them for undefined bytes. In
- * UTF-16, these characters are allowed.
+ * Controls and private-use characters, which decoders of code pages return for undefined bytes.
+ * UTF-16 may contain them.
  */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
 
 /**
- * Returns UTF-8 unchanged, including its byte order mark and invalid bytes. Decodes other encodings
- * to UTF-8 without their byte order mark. Each undefined character becomes a byte that never occurs
- * in UTF-8. Records with such bytes are refused when they are read.
+ * Leaves UTF-8 unchanged, with its byte order mark and invalid bytes. Decodes other encodings to
+ * UTF-8 without the mark. An undefined character becomes a byte that UTF-8 never has, so its record
+ * is refused.
  */
 export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterable<Buffer> {
   return name === 'utf-8' ? source : decoded(source, name);
@@ -147,9 +137,8 @@ export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterab
 async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
-  // Node 20's decoder allocates its output by the number of bytes in the current call, and throws
-  // if bytes pending from earlier calls need more space. Therefore, the decoder is never called
-  // with few bytes.
+  // Node 20's decoder allocates output for the bytes of one call, and throws if bytes pending from
+  // earlier calls need more. It is therefore never called with few bytes.
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
@@ -164,22 +153,18 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   if (text !== '') yield encodeUtf8(text, fault);
 }
 
-/** Name of an encoding (WHATWG), and notes that tell the user how it was detected. */
-export interface FoundEncoding {
+/** `notes` tell the user how the encoding was detected. */
+interface FoundEncoding {
   readonly name: string;
   readonly notes: readonly string[];
 }
 
-/**
- * Text counts as UTF-8 if it has at most one broken character per 10 valid characters that are not
- * ASCII.
- */
+/** Text is UTF-8 if 1 character is broken per 10 valid ones outside ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
- * Finds the encoding of text from its byte order mark, from the `declared` encoding, or from all
- * bytes of `head`. `declared` is the name of an encoding and not a label. `isWhole` means that
- * `head` is the whole file.
+ * Finds the encoding from the byte order mark, `declared` (a name, not a label), or all bytes of
+ * `head`.
  * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `declared`.
  */
 export function findEncoding(head: Buffer, isWhole: boolean, declared: string | null): FoundEncoding {
@@ -203,10 +188,7 @@ function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
   return { name, notes };
 }
 
-/**
- * Returns true for UTF-32. If read as UTF-16 LE, such text would begin with U+0000. Real text never
- * begins with this character.
- */
+/** As UTF-16 LE, this text would begin with U+0000, which real text never does. */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
   return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
@@ -220,8 +202,8 @@ function notesOfMark(name: string, declared: string | null): string[] {
 }
 
 /**
- * Accepts the declared encoding unless decoding would produce garbage. Garbage results if the two
- * bytes of each UTF-16 character are swapped, or if other bytes are read as UTF-16.
+ * Accepts the declared encoding unless it would produce garbage: UTF-16 with swapped bytes, or
+ * other bytes read as UTF-16.
  */
 function notesOfDeclared(declared: string, head: Buffer, utf16: string | null): string[] {
   const isUtf16Declared = declared.startsWith('utf-16');
@@ -248,9 +230,8 @@ function contradiction(declared: string, but: string): Error {
   return inputError('unsupported_format', say`${named('encoding')} says ${declared}, but ${but}`, 'encoding');
 }
 
-/** Returns true for UTF-8 in which only a few characters are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
-  // U+FFFD is valid where the source itself contains it.
+  // The source itself may contain U+FFFD.
   let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
   let broken = -valid;
   for (const character of text.toString('utf8')) {
@@ -261,35 +242,33 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that do not occur in Western text. They indicate a code page other than windows-1252.
- * For example, the byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in
- * windows-1254. Most patterns test which letters are next to each other. The patterns match too
- * much rather than too little: if sluice refuses the file, the caller only has to set an option.
+ * Patterns foreign to Western text, which indicate another code page: the byte of ø is ř in
+ * windows-1250, and that of ý is ı in windows-1254. Most test which letters are next to each other.
+ * They match too much rather than too little: a refused caller only has to set an option.
  */
 const foreign: readonly RegExp[] = [
-  // Control characters, and bytes that are not characters.
+  // Controls, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Letters that Western languages rarely use. In other code pages, their bytes are Slavic, Turkish
-  // or Baltic letters. Also Icelandic letters, and symbols that ISO-8859-15 does not have.
+  // Letters rare in Western languages, whose bytes are Slavic, Turkish or Baltic letters elsewhere.
+  // Also Icelandic letters, and symbols that ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
-  // Sequences of accented letters, which are probably words in another script.
+  // Sequences of accented letters are probably words in another script.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Symbols in or next to words, where Western text has none. Also apostrophes, unless an article
-  // precedes them or an English ending follows.
+  // Symbols in or next to words. Also apostrophes, unless after an article or before an English
+  // ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];
 
 /**
- * Evidence of a Western language: an accented letter in a word, a currency or degree sign next to a
+ * Evidence of a Western language: an accented letter in a word, a currency or degree sign at a
  * number, or a quote before a word.
  */
 const western =
   /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
 
-/** Returns true if bytes that are not UTF-8 are clearly windows-1252. */
 function isWestern(bytes: Buffer): boolean {
   const text = new TextReader('windows-1252').read(bytes);
   return western.test(text) && !foreign.some((pattern) => pattern.test(text));

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Replaces bytes that are not a character. Never occurs in valid UTF-8. */
+/** Never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
-/** Encodes text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
+/** Each match of `fault` becomes a byte that never occurs in UTF-8. */
 export function encodeUtf8(text: string, fault: RegExp): Buffer {
   if (!fault.test(text)) return Buffer.from(text);
   const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
@@ -14,8 +14,8 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 const LONGEST = 4;
 
 /**
- * Returns the length of the longest valid prefix. Takes time proportional to the length of `bytes`,
- * because each step checks half of the remaining range.
+ * Returns the length of the longest valid prefix. Linear, because each step checks half of the
+ * rest.
  */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
@@ -34,7 +34,7 @@ export function validPrefix(bytes: Buffer): number {
   return valid;
 }
 
-/** Returns how many bytes at the end belong to an unfinished character, from 0 to 3. */
+/** Returns how many bytes at the end, from 0 to 3, belong to an unfinished character. */
 export function splitBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -48,14 +48,13 @@ export function splitBytes(bytes: Buffer): number {
   return 0;
 }
 
-/** Yields the same bytes, but never splits a UTF-8 character between two buffers. */
+/** Yields the same bytes without splitting a UTF-8 character between two buffers. */
 export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // Copies the remaining bytes, because the buffer belongs to the caller. A copy also lets the
-    // buffer be freed.
+    // A copy, because the buffer is the caller's, and can then be freed.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }
@@ -63,7 +62,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
 }
 
 /**
- * Yields the same bytes, in buffers of whole characters.
+ * Yields buffers of whole characters.
  * @throws InputError `invalid_json` for bytes that are not UTF-8
  */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -1,32 +1,28 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** A complete file, for formats that have a directory at the end. */
+/** For formats that have a directory at the end. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
-/**
- * Number of bytes per read. This is enough for a page, an archive's directory or most row groups
- * that we write.
- */
+/** Enough for a page, an archive's directory or most row groups that we write. */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads small neighbouring ranges together, because each read from S3 needs a request. */
-export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
+/** Reads small neighbouring ranges together, because each read from S3 is a request. */
+export function windowed(bytes: number, read: ReadRange): ReadRange {
   let window = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
     if (start < window.start || end > window.start + window.bytes.length) {
-      window = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + windowBytes))) };
+      window = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + WINDOW_BYTES))) };
     }
     return window.bytes.subarray(start - window.start, end - window.start);
   };
 }
 
 /**
- * Wraps `file.read` and remembers its last error. Call `rethrowFailure` after an error of a
- * library, because the library may hide that reading failed. The file would then seem to be
- * damaged.
+ * Call `rethrowFailure` after an error of a library: it may hide a failed read, and the file would
+ * seem damaged.
  */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;

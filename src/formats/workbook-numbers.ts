@@ -1,16 +1,13 @@
 /*
- * Writes the numbers of a workbook as text. A date is stored as a number of days since the end of
- * 1899 (or 1904). Only the style of the cell shows that the number is a date. Dates and times have
- * no time zone. If the format shows only the date or only the time, both are written anyway.
+ * Writes the numbers of a workbook as text. A date is a number of days since the end of 1899 (or
+ * 1904), which only the cell's style reveals, without a time zone. Date and time are both written
+ * even if the format shows only one.
  */
 
-/** Meaning of a number according to its number format. `digits` is the minimum number of digits. */
+/** From the number format. `digits` is the minimum number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
-/**
- * Returns the kind of a built-in format, which has a number but no code. Formats 27 to 36 and 50 to
- * 58 are East Asian dates.
- */
+/** Built-in formats have no code. 27 to 36 and 50 to 58 are East Asian dates. */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
   if (id >= 14 && id <= 17) return 'date';
@@ -19,24 +16,18 @@ function builtinKind(id: number): NumberKind {
   return (id >= 27 && id <= 36) || (id >= 50 && id <= 58) ? 'date' : 'number';
 }
 
-/**
- * Returns the kind of a format. `codes` contains the formats that the workbook itself defines, by
- * number.
- */
+/** `codes` has the formats that the workbook defines. */
 export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): NumberKind {
   const code = codes.get(id);
   return code === undefined ? builtinKind(id) : kindOfCode(code);
 }
 
-/**
- * Parts of a format that do not affect its kind: quoted strings, escaped characters, fills and
- * gaps.
- */
+/** Parts without a meaning: quoted strings, escaped characters, fills and gaps. */
 const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
-/** Returns the kind of a format code. Only the section for positive numbers counts. */
+/** Only the section for positive numbers counts. */
 function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };
@@ -54,9 +45,8 @@ function kindOfCode(code: string): NumberKind {
 const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns a number with the fewest digits that still represent the same number (1.1000000000000001
- * becomes 1.1). Only numbers of at least 1e21 or below 1e-6 have an exponent. Whole numbers keep
- * every digit. Returns `null` if the text is not a number.
+ * Returns the fewest digits of the same number (1.1000000000000001 is 1.1), with an exponent only
+ * from 1e21 or below 1e-6. Whole numbers keep every digit. `null` if the text is not a number.
  */
 export function numberText(text: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(text)) return text;
@@ -67,17 +57,14 @@ export function numberText(text: string): string | null {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/**
- * Day 0 of the workbook's calendar, as Unix time. Excel treats 1900 as a leap year, so dates before
- * March 1900 are one day off.
- */
+/** Day 0. Excel treats 1900 as a leap year, so dates before March 1900 are one day off. */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
-/** Number of 29 February 1900, which does not exist. */
+/** 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
-/** Returns a date or time in ISO 8601 with milliseconds, or `null` if the number is not a date. */
+/** Returns ISO 8601 with milliseconds, or `null` if the number is not a date. */
 export function temporalText(
   kind: 'date' | 'datetime' | 'time' | 'duration',
   serial: number,
@@ -90,7 +77,7 @@ export function temporalText(
   const timeMs = ms % DAY_MS;
   const day = (ms - timeMs) / DAY_MS;
   if (day === 0 && kind === 'time') return timeText(timeMs);
-  // Day 0 is not a calendar date, so the cell contains only a time, or nothing.
+  // Day 0 is not a date, so the cell contains only a time, or nothing.
   if (day === 0 && !from1904) return timeMs === 0 ? null : timeText(timeMs);
   const date = dateText(day, from1904);
   if (date === null || (kind === 'date' && timeMs === 0)) return date;

@@ -8,39 +8,34 @@ import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
-/**
- * Maximum number of sheets and relations, maximum number of styles, and number of bytes of a sheet
- * that are searched for data.
- */
+/** Sheets and relations, styles, and bytes of a sheet that are searched for data. */
 export const MAX_SHEETS = 1_000;
 const MAX_WORKBOOK_STYLES = 100_000;
 const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
- * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time. The CSV is UTF-8 with commas, LF,
- * and quotes where needed. An empty row becomes an empty line, so line numbers equal row numbers.
- * The shared strings are kept in memory, so their size is limited. Rows are not kept.
- * docs/decisions/formats.md describes each kind of cell.
+ * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
+ * needed. An empty row becomes an empty line, so line numbers are row numbers. Only the shared
+ * strings are in memory, so their size is bounded. Kinds of cells: docs/decisions/formats.md.
  */
 
-export interface WorkbookFile {
+interface WorkbookFile {
   readonly archive: ZipArchive;
   readonly guard: InflateGuard;
 }
 
-export interface OpenWorkbook {
+interface OpenWorkbook {
   readonly sheet: string;
   readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;
 }
 
 /**
- * Opens the sheet that `choice` specifies by name or by number (from 1). Without a choice, opens
- * the first visible sheet that has data. Adds notes for the user to `notes` once the sheet has been
- * read.
+ * Opens the sheet of this name or number (from 1), or the first visible one with data. Adds `notes`
+ * for the user once it has been read.
  * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
- * missing sheet, `empty_file` if all sheets are empty. Errors from `guard` are also thrown. Reading
- * `csv` throws the same errors.
+ * missing sheet, `empty_file` if all are empty. Errors from `guard` are also thrown. Reading `csv`
+ * throws the same errors.
  */
 export async function openWorkbook(
   file: WorkbookFile,
@@ -79,11 +74,10 @@ export function documentKind({ members }: ZipArchive): string | null {
 }
 
 /*
- * Parts of a workbook. A part refers to another part by an id, which a separate part translates to
- * a path.
+ * A part refers to another by an id, which a separate part translates to a path.
  */
 
-/** Returns the part with this path. Paths begin with a slash and are not case-sensitive. */
+/** Paths begin with a slash and are not case-sensitive. */
 function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
   const lowerCase = path.slice(1).toLowerCase();
   return archive.members.find(({ name }) => name.toLowerCase() === lowerCase) ?? null;
@@ -105,12 +99,12 @@ async function readPart(
 
 interface Relation {
   readonly id: string;
-  /** Last word of the relation's type, such as `worksheet`. */
+  /** Last word of the type, such as `worksheet`. */
   readonly type: string;
   readonly path: string;
 }
 
-/** Reads the relations of a part. If `path` is empty, reads the relations of the archive. */
+/** An empty `path` is the archive itself. */
 async function readRelations(file: WorkbookFile, path: string): Promise<readonly Relation[]> {
   const slash = path.lastIndexOf('/');
   const folder = path.slice(0, Math.max(0, slash));
@@ -125,7 +119,7 @@ async function readRelations(file: WorkbookFile, path: string): Promise<readonly
   return relations;
 }
 
-/** Returns the absolute path of `target`, which is always inside the archive. */
+/** The absolute path is always inside the archive. */
 function resolve(folder: string, target: string): string {
   const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
   for (const step of target.split('/')) {
@@ -172,8 +166,8 @@ function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * Returns the value of the attribute `r:id`. The prefix may have another name, so its namespace is
- * checked. In strict workbooks, that namespace is different but also ends in `relationships`.
+ * Returns `r:id`. The prefix may differ, so its namespace is checked. In strict workbooks, that is
+ * another, but also ends in `relationships`.
  */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(
@@ -205,7 +199,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns the sheet as the only item. Returns no item for a chart or a dialog. */
+/** Returns no item for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,
@@ -234,10 +228,7 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
   throw inputError('empty_file', 'The workbook has no sheet with data', names);
 }
 
-/**
- * Returns true if the sheet contains a value or formula. Also returns true if its first
- * SHEET_SNIFF_BYTES contain neither and more bytes follow.
- */
+/** True if the sheet has a value or formula, or if more follows SHEET_SNIFF_BYTES with neither. */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let hasContent = false;
   let bytes = 0;

@@ -3,14 +3,14 @@ import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
 /*
- * Reads XML as a stream. saxes checks the grammar. This reader limits the nesting and the amount of
- * text that saxes buffers.
+ * Reads XML as a stream. saxes checks the grammar. This reader bounds nesting and the text that
+ * saxes buffers.
  */
 
-/** Maximum length of a tag, text or comment, and maximum nesting. */
+/** Bounds of a tag, text or comment, and of nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Maximum number of namespaces in scope. All of them are searched for every element. */
+/** Namespaces in scope. All are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
@@ -18,25 +18,22 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 export type NamespaceOf = (prefix: string) => string;
 
 /**
- * Receives the elements in the namespace of the root, by their local names. Also receives all text,
- * except for the pronunciation of East Asian text.
+ * Receives the elements in the root's namespace by local names, and all text except the
+ * pronunciation of East Asian text.
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close?(name: string): void;
   text?(text: string): void;
-  /** True if the caller should take the output before more XML is parsed. */
+  /** True if output should be taken before more XML is parsed. */
   readonly isFull?: boolean;
 }
 
-/**
- * Number of characters passed to the parser at a time. It limits how many elements the parser
- * reports before the reader can stop.
- */
+/** Characters per parser call. Bounds the elements reported before the reader can stop. */
 const SLICE_CHARS = 4 * 1024;
 
 /**
- * Parses XML. Yields when `handler` is full and after each piece.
+ * Yields when `handler` is full and after each piece.
  * @throws DamagedFile. Errors from `bytes` and `handler` are also thrown.
  */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
@@ -54,16 +51,16 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // Handling of namespaces by the parser (`xmlns: true`) would take twice as long.
+  // `xmlns: true` would take twice as long.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
-  /** Namespaces in scope. The innermost one is last. */
+  /** Innermost last. */
   readonly #bindings: Binding[] = [];
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** Depth of the skipped element that contains the current position. 0 outside such elements. */
+  /** Depth of the skipped element around the current position, or 0. */
   #skippedDepth = 0;
-  /** Number of characters since the last tag or text. */
+  /** Characters since the last tag or text. */
   #itemChars = 0;
 
   constructor(handler: XmlHandler) {
@@ -107,7 +104,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the namespace of a prefix. Returns the prefix itself if it has no namespace. */
+  /** A prefix without a namespace is returned itself. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -128,10 +125,7 @@ class XmlReader {
   }
 }
 
-/**
- * The namespace of a prefix, declared by the element at this depth. The default namespace has an
- * empty prefix.
- */
+/** Declared by the element at `depth`. The default namespace has an empty prefix. */
 interface Binding {
   readonly depth: number;
   readonly prefix: string;
@@ -146,7 +140,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** UTF-16 has a byte order mark. Text without a mark is UTF-8. */
+/** UTF-16 has a byte order mark. Text without one is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -9,10 +9,9 @@ export const MAX_ZIP_MEMBERS = 10_000;
 const MAX_NAMED_PARTS = 10;
 
 /*
- * Reads ZIP archives. yauzl reads the directory at the end (including ZIP64) and ignores the
- * headers before members. The unpacked size of members is limited. The length and CRC-32 of each
- * member are compared with those in the directory. Names from an archive are never used as names of
- * written files.
+ * Reads ZIP archives. yauzl reads the directory at the end (with ZIP64) and ignores the headers of
+ * members. Unpacked sizes are bounded. Length and CRC-32 of each member are checked. Names from an
+ * archive never become names of files.
  */
 
 export interface ZipMember {
@@ -61,8 +60,8 @@ export class ZipArchive {
   }
 
   /**
-   * @throws InputError `unsupported_format` if the member has a password, an unknown compression,
-   * or bytes that contradict the directory. Errors from `guard` and from reading are also thrown.
+   * @throws InputError `unsupported_format` for a password, an unknown compression, or bytes that
+   * contradict the directory. Errors from `guard` and from reading are also thrown.
    */
   async *read({ name, entry }: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
     if (entry.isEncrypted()) throw refused(`The member ${shownName(name)} has a password`);
@@ -148,7 +147,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** Joins names for use in a sentence. Mentions at most MAX_NAMED_PARTS of them. */
+/** Mentions at most MAX_NAMED_PARTS. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;

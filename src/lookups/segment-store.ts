@@ -2,7 +2,7 @@ import type { Expression, SqlBool } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../domain/definitions.ts';
 import { type Database, rowOf, selectWhere } from '../postgres/database.ts';
 
-export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
+type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
 export interface PageQuery<Place> {
   readonly limit: number;
@@ -90,7 +90,7 @@ export async function findSegmentItem(
   return row ?? null;
 }
 
-export interface OtherSegments {
+interface OtherSegments {
   readonly segments: number;
   readonly characters: number;
   /** Key of the segment with the same title, or `null`. */

@@ -58,12 +58,12 @@ interface Connection {
   evidenceAt: number;
 }
 
-export interface ConnectionMonitorOptions {
+interface ConnectionMonitorOptions {
   readonly url: string;
   readonly log: Logger | null;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly listens?: boolean;
   readonly settings?: SessionSettings;
 }

@@ -16,7 +16,7 @@ import type { Database } from './database.ts';
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
-export interface Migration {
+interface Migration {
   readonly name: string;
   readonly sql: string;
   readonly digest: string;
@@ -117,7 +117,7 @@ async function applyMigrations(client: ClientBase, migrations: readonly Migratio
 export const unreleasedAdvice =
   'No release made this data. Run `sluice export --out takeout --everything` with the version that did, and `sluice import takeout` here, on an empty database.';
 
-export interface MigrationState {
+interface MigrationState {
   readonly pending: readonly string[];
   /**
    * Applied migrations that this program does not know, because a newer program has applied them.

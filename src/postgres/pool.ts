@@ -11,7 +11,7 @@ import { readSession, type SessionSettings } from './session.ts';
 const INT8 = 20;
 const INT8_ARRAY = 1016;
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly url: string;
   readonly max: number;
   readonly applicationName: string;
@@ -155,7 +155,7 @@ export interface Reader {
   readonly inTurn: LimitFunction;
 }
 
-export interface ReaderOptions {
+interface ReaderOptions {
   readonly databaseUrl: string;
   readonly log: Logger;
   readonly role: string;

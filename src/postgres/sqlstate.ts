@@ -123,7 +123,7 @@ export function isMissingPartition(error: unknown): boolean {
  * and what to do.
  */
 
-export interface ConnectionFault {
+interface ConnectionFault {
   readonly advice: string;
   readonly passes: boolean;
 }

@@ -19,7 +19,7 @@ import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { sessionSetUp } from '../postgres/pool.ts';
 import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from './redis.ts';
 
-export interface QueueTarget {
+interface QueueTarget {
   readonly databaseUrl: string;
   /** URL of Redis for the queue. `null` if the queue is in PostgreSQL, in schema `bullmq`. */
   readonly redisUrl: string | null;

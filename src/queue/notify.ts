@@ -31,7 +31,7 @@ const jobsPerCall = 250;
 /** A second notice of the same task within this time has no effect. */
 const notifyAgainMs = 5_000;
 
-export interface QueueNotifier extends TaskQueue {
+interface QueueNotifier extends TaskQueue {
   /**
    * @throws TransientError if the queue does not respond. Errors of its connection are also thrown.
    */
@@ -133,7 +133,7 @@ function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
 const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
-export interface Consumer {
+interface Consumer {
   /** Stops taking jobs from the queue, and waits until the running jobs have ended. */
   close(): Promise<void>;
 }

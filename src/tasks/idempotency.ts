@@ -5,7 +5,7 @@ import { type Database, hasRows, selectWhere, updateWhere } from '../postgres/da
 
 const retentionHours = 24;
 
-export interface EarlierAnswer<JobId> {
+interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
   readonly answer: unknown;
   /** Start of the earlier request's transaction (`now()`). */

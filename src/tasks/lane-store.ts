@@ -25,7 +25,7 @@ export function tryLockLane(db: Database, environmentId: number): Promise<boolea
   return isTrue(prepared(db))`select pg_try_advisory_xact_lock(${laneLock}, ${environmentId}) as locked`;
 }
 
-export interface LaneHead {
+interface LaneHead {
   readonly kind: 'load' | 'deletion';
   readonly id: number;
   readonly jobId: string;

@@ -85,7 +85,7 @@ export function startReconciler<C extends TaskContext>(
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
-export interface Suspects {
+interface Suspects {
   /** Starts a suspect if one is due and no other suspect is running. */
   wake(): void;
   stop(): Promise<void>;

@@ -87,7 +87,7 @@ export function hasActiveTasks(db: Database, kinds: readonly TaskKindName[]): Pr
     ) as "hasActiveTasks"`;
 }
 
-export interface NextTask {
+interface NextTask {
   readonly kind: TaskKindName;
   readonly environmentId: number;
 }
@@ -244,7 +244,7 @@ export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): P
     returning task_id`;
 }
 
-export interface Setback {
+interface Setback {
   readonly message: string | null;
   readonly pauseMs: number;
   readonly counts: boolean;

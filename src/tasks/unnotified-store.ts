@@ -4,7 +4,7 @@ import { type Database, prepared } from '../postgres/database.ts';
 import { firstOfEach, isDue } from './store.ts';
 import { isNotifiedLongAgo } from './worker-store.ts';
 
-export interface UnnotifiedTask extends DueTask {
+interface UnnotifiedTask extends DueTask {
   /**
    * True if the task was notified before, but no task of its kind and environment is running. The
    * worker that received the notice may be dead.

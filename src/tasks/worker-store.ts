@@ -26,7 +26,7 @@ export async function removeWorker(db: Database, workerId: string): Promise<void
   await deleteWhere(db, 'workers', { workerId }).execute();
 }
 
-export interface LiveWorker {
+interface LiveWorker {
   readonly host: string;
   readonly pid: number;
   readonly startedAt: Date;

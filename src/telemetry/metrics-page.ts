@@ -21,7 +21,7 @@ import { readBacklog, readLoadRows } from './health/store.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 import type { FigureSeam, Figures } from './seam.ts';
 
-export interface MetricsSources {
+interface MetricsSources {
   readonly watch: pg.Pool;
   readonly health: Health;
   readonly pool: PoolCounts;

@@ -36,7 +36,7 @@ export interface Turn {
   readonly signal: AbortSignal;
 }
 
-export type ToSandbox =
+type ToSandbox =
   | { readonly kind: 'begin'; readonly task: string; readonly input: unknown }
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
@@ -45,7 +45,7 @@ export type ToSandbox =
  * Messages from a sandbox to its parent. The sandbox sends one `item` in response to each `more`,
  * and may send an `ask` at any time.
  */
-export type FromSandbox =
+type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly content: unknown }
   | { readonly kind: 'item'; readonly item: unknown }

@@ -4,8 +4,7 @@ import { type CsvForm, marksOf, plainMarks } from '../../formats/csv-dialect.ts'
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import type { CsvBeginning, CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
-import { countLines } from '../../formats/csv-walker.ts';
-import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
+import { countLines, createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
 import { ChunkCutter, type CutterMark } from './chunk-cutter.ts';
 import { CsvOpening } from './csv-opening.ts';
 

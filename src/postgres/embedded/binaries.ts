@@ -74,7 +74,7 @@ async function tryBinaries(
   return undefined;
 }
 
-export interface NativePackage {
+interface NativePackage {
   readonly version: string;
   /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;

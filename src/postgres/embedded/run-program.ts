@@ -3,13 +3,13 @@ import { readFile, stat } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
-export interface ProgramResult {
+interface ProgramResult {
   /** Exit status. -1 if the program did not start or was ended by a signal. */
   readonly code: number;
   readonly output: string;
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly account: Account | undefined;
   /**
    * Working directory. The process enters the directory before it drops privileges, so the account

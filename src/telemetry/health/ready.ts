@@ -19,7 +19,7 @@ export interface HealthReport {
  * Each check throws or hangs if its part is unavailable. A part that is stored in the database has
  * no check of its own: `null`.
  */
-export type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
+type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
   /** Checks all parts within two seconds, even if a check hangs. Never throws. */

@@ -103,7 +103,7 @@ export function readLoadRows(watch: pg.Pool): Promise<LoadRows[]> {
   return readFigures(watch, rowsStatement);
 }
 
-export interface EnvironmentNeeds extends NeedCounts {
+interface EnvironmentNeeds extends NeedCounts {
   readonly environment: string;
   readonly environmentId: number;
 }
