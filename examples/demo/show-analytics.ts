@@ -14,7 +14,7 @@ import { applyDefinitions } from '../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/lookups/definitions.ts';
 import type { DefinitionList } from '../../src/lookups/seam.ts';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
-import { previewSegment } from '../../src/profiles/segments.ts';
+import { previewSegment } from '../../src/profiles/segments-http.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';
 import { eventBody } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
@@ -60,7 +60,11 @@ export async function showDefinitions(stage: DemoStage, client: Client): Promise
     segments.map(async ({ id, title }, index) => {
       const { segment } = readSegment(items.segments[index]?.definition);
       if (segment === null) throw new CommandFailed(`The definition of ${title} cannot be read.`);
-      const { users } = await previewSegment(service.system, environmentId, segment);
+      const { users } = await previewSegment(service.system, environmentId, segment, {
+        sample: 0,
+        timeoutMs: 10_000,
+        signal: stage.signal,
+      });
       return { id, title, users };
     }),
   );

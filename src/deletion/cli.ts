@@ -95,10 +95,7 @@ that run, now or later, complete it.`,
             options: Object.fromEntries(offered.map((option) => [option.name, isSet(option)])),
           },
           null,
-          {
-            requestId: null,
-            origin: { kind: 'command_line', name: null },
-          },
+          { requestId: null, origin: { kind: 'command_line', name: null } },
         );
         await withWorkers(session, { entry: invocation.cli.entry, stop, tasks: 1 }, async () => {
           const deletion = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
@@ -125,10 +122,7 @@ export const deleteData = (options: readonly DeletionOption[]) =>
 
 const byteOrderMark = '\ufeff';
 
-/**
- * Reads ids from a file with one id per line. Ignores empty lines. `-` means standard input.
- * @throws UsageError
- */
+/** Reads one id per line. `-` means standard input. @throws UsageError */
 async function readIdFile(path: string): Promise<string[]> {
   const bytes = await readBytes(path, MAX_DELETION_BYTES);
   if (bytes.length > MAX_DELETION_BYTES)

@@ -32,8 +32,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion. It starts when all loads that were accepted earlier have ended. Returns the
- * job id. If the idempotency key is repeated, returns the job id of the first request.
+ * Queues a deletion, which starts when all loads that were accepted earlier have ended. Returns the
+ * job id: that of the first request if the idempotency key is repeated.
  * @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(
@@ -72,7 +72,7 @@ export async function requestDeletion(
   return jobId;
 }
 
-/* Schema of a request body: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`. */
+/* A request body: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`. */
 
 const notAnId = 'An id is a string or a number';
 
@@ -148,10 +148,7 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   );
 }
 
-/**
- * Returns the schema of a request body that contains ids, and a function that reads the ids. The
- * function throws `InputError`.
- */
+/** Schema and reader of a request body that contains ids. `read` throws InputError. */
 export function idList(entity: Entity, description: string) {
   const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
   const problemsOf = compileSchema(schema);
@@ -162,7 +159,7 @@ interface DeletionRequest {
   /** Distinct ids, in the order of the request. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Options that capabilities define. A missing option is false. */
+  /** A missing option is false. */
   readonly options: DeletionOptions;
 }
 
@@ -198,10 +195,7 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/**
- * Checks ids that do not come from a JSON body, for example from a file. Returns them without
- * duplicates. @throws InputError
- */
+/** Checks ids that do not come from a JSON body, and removes duplicates. @throws InputError */
 export function checkIds(entity: Entity, texts: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: texts }));
   return [...new Set(texts)];
@@ -231,10 +225,7 @@ interface Context {
   readonly db: Database;
 }
 
-/**
- * @throws InputError `not_found` if the job is unknown, belongs to another environment or has
- * another type
- */
+/** @throws InputError `not_found`, also for jobs of another environment or type */
 export async function requireDeletion(
   { db }: Context,
   environmentId: number,
@@ -245,19 +236,13 @@ export async function requireDeletion(
   return deletion;
 }
 
-export interface OutcomePage {
-  readonly outcomes: readonly IdOutcome[];
-  readonly total: number;
-  readonly more: boolean;
-}
-
 /** Lists outcomes in the order of the request. @throws InputError `not_found` */
 export async function listOutcomes(
   context: Context,
   environmentId: number,
   jobId: string,
   page: { readonly limit: number; readonly after: number },
-): Promise<OutcomePage> {
+) {
   const { deletionId, counts } = await requireDeletion(context, environmentId, jobId);
   const rows = await readOutcomes(context.db, deletionId, page.after, page.limit + 1);
   const outcomes = rows.slice(0, page.limit);
@@ -267,7 +252,7 @@ export async function listOutcomes(
 const rowsAtATime = 1_000;
 const columns = ['id', 'outcome', 'events', 'users'] as const;
 
-/** Yields the outcomes of all ids as a file, with bounded memory. @throws InputError `not_found` */
+/** @throws InputError `not_found` */
 export async function* exportOutcomes(
   context: Context,
   environmentId: number,
@@ -290,18 +275,13 @@ function csvLine(item: IdOutcome): string {
   return `${columns.map((column) => csvCell(defuse(String(item[column])), ',')).join(',')}\n`;
 }
 
-function jsonLine({ id, outcome, events, users }: IdOutcome): string {
-  return `${JSON.stringify({ id, outcome, events, users })}\n`;
+function jsonLine(item: IdOutcome): string {
+  return `${JSON.stringify(renderOutcome(item))}\n`;
 }
 
-export function renderDeletionDetail(
-  deletion: Deletion,
-  history: JobHistory,
-  baseUrl: string,
-  now = new Date(),
-) {
+export function renderDeletionDetail(deletion: Deletion, history: JobHistory, baseUrl: string) {
   const { status, counts } = deletion;
-  const item = renderJobListItem(deletion, baseUrl, now);
+  const item = renderJobListItem(deletion, baseUrl, new Date());
   const ended = counts.deleted + counts.not_found;
   return {
     ...renderRun({ ...deletion, ...history, sources: [], files: [], rejects: noRejects, cursor: null }),

@@ -29,9 +29,8 @@ const fileDeleted =
   'Data was deleted while the load was held, and the load would restore the data. Send the file again';
 
 /**
- * Removes the stored files of all earlier loads, because finding the ids in them would require
- * reading all files. If a load is still held, it fails: loading its file later would restore
- * deleted data.
+ * Removes the stored files of all earlier loads: finding the ids would require reading all of them.
+ * A load that is still held fails, because loading its file later would restore deleted data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -53,7 +52,7 @@ export function removeUploads({ context, deletion, step }: Attempt): Promise<voi
   });
 }
 
-/** Removes the files of the environment's exports, and restarts running exports. */
+/** Also restarts running exports. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
@@ -68,10 +67,7 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
-/**
- * In earlier loads, removes the refused records that contain one of the ids. A new attempt checks
- * all of these loads again.
- */
+/** Removes rejects of earlier loads that contain an id. A new attempt checks all loads again. */
 export async function deleteMatchingRejects({
   context,
   deletion,
@@ -99,10 +95,9 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Returns a function that tests whether a refused record contains one of the ids, as a CSV cell or
- * a JSON value. The record may be truncated or malformed, so it is split at delimiters. A truncated
- * record always matches. An id that contains a delimiter matches at any position where a value may
- * begin.
+ * Tests whether a refused record contains an id as a CSV cell or a JSON value. The record may be
+ * malformed, so it is split at delimiters. A truncated record always matches. An id with a
+ * delimiter matches wherever a value may begin.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -127,9 +122,8 @@ function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * The ids that contain delimiters, in sorted order. An id that begins with another id is omitted,
- * because that other id matches wherever the longer one does. Therefore, a binary search finds the
- * only id that can match at a position.
+ * Ids that contain delimiters, sorted. An id that begins with another id is omitted: the shorter
+ * matches wherever it does. So a binary search finds the only id that can match at a position.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
@@ -170,19 +164,15 @@ class CompositeIds {
 }
 
 /**
- * Returns true if a value may begin at this position. For example, `data:binary` contains the id
- * `a:b` inside a word, where no value begins. A value may follow a byte of 0x80 or more, because
- * that byte may be the end of a non-ASCII space.
+ * `data:binary` contains the id `a:b` inside a word, where no value begins. A value may follow a
+ * byte of 0x80 or more, because that byte may be the end of a non-ASCII space.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/**
- * Converts a number to the text that an id has after a bulk load, such as `1` for `1.0`. Returns
- * any other text unchanged.
- */
+/** Converts a number to the text that an id has after a bulk load, such as `1` for `1.0`. */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

@@ -17,24 +17,15 @@ import { type Database, earlierWritersEnded, inTransaction } from '../postgres/d
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { deleteMatchingRejects, removeExports, removeKeptFiles, removeUploads } from './erase-files.ts';
 import type { Attempt, DeletionContext, DeletionStep } from './seam.ts';
-import {
-  addStep,
-  beginDeletion,
-  completeDeletion,
-  type DeletionWork,
-  failDeletion as markFailed,
-  readIds,
-} from './store.ts';
+import { addStep, beginDeletion, completeDeletion, failDeletion as markFailed, readIds } from './store.ts';
 
-/**
- * Number of ids per batch, and maximum number of rows that a single transaction removes or changes.
- */
 const DELETION_BATCH_IDS = 200;
+/** Maximum number of rows that a single transaction removes or changes. */
 const DELETION_BATCH_ROWS = 5_000;
 
 const lostClaim = 'another worker has the deletion, or it has ended';
 
-/** Runs a deletion. If `signal` is aborted, another worker continues the deletion. */
+/** If `signal` is aborted, another worker continues the deletion. */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,
@@ -44,7 +35,7 @@ export async function runDeletion(
   if (work === null) throw new ConflictError(lostClaim);
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
-  const attempt = startAttempt(context, claim, work, signal);
+  const attempt = startAttempt(context, claim, work.entity, signal);
   // Files are erased first, so that an id counts as found even if only archived events contain it.
   const again: (() => Promise<void>)[] = [];
   for (const { eraseFiles } of context.deletions) if (eraseFiles) again.push(await eraseFiles(attempt));
@@ -68,7 +59,7 @@ export async function runDeletion(
 function startAttempt(
   context: DeletionContext,
   claim: TaskClaim,
-  { entity }: DeletionWork,
+  entity: Entity,
   signal: AbortSignal,
 ): Attempt {
   return {
@@ -86,7 +77,7 @@ function startAttempt(
   };
 }
 
-/** Ends a deletion. The commit waits until the data is on disk. */
+/** The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(lostClaim);
@@ -94,10 +85,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/**
- * Marks a deletion as failed and starts the next job in the lane. Does nothing if the deletion has
- * already ended.
- */
+/** Does nothing if the deletion has already ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,
@@ -114,10 +102,7 @@ export async function failDeletion(
   await startLane(context, deletion.environmentId);
 }
 
-/**
- * Removes profiles and their data in batches of ids. Each transaction counts the rows that it
- * removes. The next attempt continues with the ids that have no outcome.
- */
+/** The next attempt continues with the ids that have no outcome. */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;
@@ -146,9 +131,8 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
 }
 
 /**
- * Removes the profiles of a batch. Each call except the last removes DELETION_BATCH_ROWS previous
- * versions of these profiles from the change log. The last call removes the remaining versions and
- * the profiles in one transaction.
+ * Each call except the last removes DELETION_BATCH_ROWS previous versions of these profiles from
+ * the change log. The last call removes the remaining versions and the profiles in one transaction.
  */
 async function removeBatch(
   db: Database,
@@ -161,8 +145,8 @@ async function removeBatch(
 }
 
 /**
- * Deletes companies. Users are removed from a company before its profile is deleted. In the
- * opposite order, a record for one of the users could create the company again.
+ * Users are removed from a company before its profile is deleted. In the opposite order, a record
+ * for one of the users could create the company again.
  */
 function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
@@ -178,8 +162,7 @@ const writersTimeoutMs = 10_000;
 
 /**
  * Clears references to companies that have no profile. Records written during the deletion may have
- * added such references. Therefore, this function first waits until the transactions of these
- * records have ended.
+ * added such references, so this function first waits for their transactions.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

@@ -5,25 +5,18 @@ import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 
 export interface DeletionSeam {
-  /** Request option that enables `begin`. */
+  /** Enables `begin`. */
   readonly option?: DeletionOption;
-  /**
-   * Called at the start of each attempt if the option is set, before the attempt removes anything.
-   * The ids are in the table `deletion_ids`.
-   */
+  /** Called before an attempt removes anything. The ids are in the table `deletion_ids`. */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Removes the ids from files that contain events. Called before the rows in the database are
-   * removed. The returned function is called after they have been removed. Each attempt calls both
-   * functions.
+   * Removes the ids from files of events. Each attempt calls it before the rows in the database are
+   * removed, and the returned function after that.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that marks a deletion as failed. */
   failed?(db: Database, environmentId: number): Promise<void>;
-  /**
-   * Returns the time before which events may exist only in files. Later events are all in the
-   * database. `null` if there are no such files.
-   */
+  /** Time before which events may exist only in files. `null` if there are no such files. */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
 }
 
@@ -41,32 +34,31 @@ declare module '../context.ts' {
 }
 
 export interface DeletionOption {
-  /** Name in the request body and in the job record. The command-line option is `--name`. */
+  /** Name in the request body, in the job record and on the command line. */
   readonly name: string;
   readonly entity: Entity;
   /** Description in the schema of the request body. */
   readonly request: string;
   /** Description in the schema of the job record. */
   readonly record: string;
-  /** Description in the command-line help. */
+  /** Description in the help of the command. */
   readonly flag: string;
-  /** Last part of the question that the command asks before it starts the deletion. */
+  /** Last part of the question that the command asks first. */
   readonly question: string;
 }
 
-/** Option values by name: true for each option that was set. */
+/** By name: true for each option that was set. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
 export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Runs `work` and adds its counts to the deletion, in one transaction. The transaction is
-   * committed only if this attempt still owns the task.
+   * Runs `work` and adds its counts to the deletion, in one transaction.
    * @throws ConflictError if another worker owns the task, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Call this regularly during long reads. @throws the reason of an aborted signal */
+  /** For long reads. */
   throwIfAborted(): void;
 }
 

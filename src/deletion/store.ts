@@ -22,9 +22,7 @@ import { deleteTasks, isOwn, restartTasks } from '../tasks/store.ts';
 import { leaseFor } from '../tasks/worker-store.ts';
 import type { DeletionOptions, DeletionStep } from './seam.ts';
 
-export type DeletionWork = NonNullable<Awaited<ReturnType<typeof beginDeletion>>>;
-
-export interface NewDeletion extends JobIdentity {
+interface NewDeletion extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
   readonly entity: Entity;
@@ -33,7 +31,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Adds a deletion. Must be called in the transaction that has locked the lane. */
+/** Must be called in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +44,6 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Begins an attempt of a deletion. Must be called in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -56,9 +53,9 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * Adds counts to the deletion and renews the lease. Must be the last statement of each transaction.
- * If any count is above zero, resets the failure counters of the task. Returns false if another
- * worker owns the task. The caller must then roll back.
+ * Adds counts to the deletion and renews the lease: the last statement of each transaction. A count
+ * above zero resets the failure counters of the task. Returns false if another worker owns the
+ * task. The caller must then roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -83,10 +80,7 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
     returning deletion_id`;
 }
 
-/**
- * Reads the ids in the order of the request. With `limit`, reads at most `limit` ids, and only ids
- * without an outcome.
- */
+/** Reads ids in the order of the request. With `limit`, only ids without an outcome. */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select('id')
@@ -96,7 +90,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** Marks a deletion as completed. Returns false if the worker no longer owns the task. */
+/** Returns false if the worker no longer owns the task. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (
@@ -124,10 +118,7 @@ export function forgetDeletions(db: Database, days: number): Promise<number> {
 
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
-/**
- * Reads deletions by job id, in no particular order. The position in the queue is read only if
- * there is a single id.
- */
+/** In no particular order. The position in the queue is read only for a single id. */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'deletions', { environmentId })
@@ -213,9 +204,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Restarts the running exports of the environment. Their workers notice the restart when they renew
- * the lease. Returns the time of the restart. An export contains no deleted data if its snapshot
- * was taken after that time.
+ * Restarts the running exports. Their workers notice it when they renew the lease. Returns the time
+ * of the restart: an export whose snapshot is later contains no deleted data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -233,10 +223,7 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/**
- * For each id, adds the number of its events that were removed from files. Returns the total number
- * of these events.
- */
+/** Adds the events that were removed from files, by id. Returns their total number. */
 export async function countErased(
   db: Database,
   deletionId: number,

@@ -3,7 +3,7 @@ import { errorCodes } from '../base/errors.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../base/limits.ts';
 import { choice, component, count, defineRecord, items, orNull, text } from '../http/schema.ts';
 
-/** ID that is a string, or a whole number that is converted to a string. */
+/** A whole number is converted to a string. */
 const id = (description: string) =>
   Type.Unsafe<string | number>({
     type: ['string', 'integer'],

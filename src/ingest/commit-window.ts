@@ -4,36 +4,25 @@ import { RECORD_DEADLINE_MS } from '../base/limits.ts';
 import { growing, type RetryPolicy, retry } from '../base/retry.ts';
 import { type Poller, startWatch } from '../base/timers.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
-import { MAX_WINDOW_TRIES } from './limits.ts';
-import { RecordsRefused, refused } from './records.ts';
+import { MAX_WINDOW_TRIES, RecordsRefused, refused } from './records.ts';
 
 const MAX_WINDOW_RECORDS = 500;
 const MAX_WINDOW_BYTES = 4 * MiB;
-/**
- * Maximum number of records that wait for a statement. If more arrive, they are refused with a
- * temporary error.
- */
 const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
-  /** Writes all records in order, or none of them. Resolves after the commit. */
+  /** Writes all records in order, or none. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /**
-   * Number of concurrent statements. With a single statement, records take effect in the order of
-   * arrival.
-   */
+  /** Number of concurrent statements. With one, records take effect in the order of arrival. */
   readonly inFlight: number;
-  /**
-   * If a statement is running, another one starts only when this number of records are waiting.
-   * Default: 1.
-   */
+  /** Number of waiting records for another statement while one is running. Default: 1. */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
   /** Maximum time until the caller gets a result, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Called with the difference whenever the number of waiting records changes. */
+  /** Called when the number of waiting records changes. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -44,17 +33,16 @@ export interface Sized {
 
 interface Waiting<T> {
   readonly record: T;
-  /** Start of the wait, on the clock of `performance.now()`. */
+  /** On the clock of `performance.now()`. */
   readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Combines records that arrive together into one statement and one commit. If no statement is
- * running, a record waits only for records that arrive in the same turn of the event loop.
- * Otherwise, it waits until a running statement ends. A single record therefore takes as long as
- * one insert, and many concurrent records share the cost of a commit.
+ * Combines records that arrive together into one statement and one commit. A record waits for
+ * records of the same turn of the event loop or, if a statement is running, until it ends. So a
+ * single record takes as long as one insert, and concurrent records share the cost of a commit.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -72,8 +60,8 @@ export class CommitWindow<T extends Sized> {
 
   /**
    * Resolves when the record is committed.
-   * @throws TransientError if too many records are waiting, or if the database is unavailable or
-   * late (the record may still be committed). InputError if the database refuses the record
+   * @throws TransientError if too many records wait, or if the database is unavailable or late (the
+   * record may still be committed). InputError if the database refuses the record
    */
   submit(record: T): Promise<void> {
     if (
@@ -137,10 +125,7 @@ export class CommitWindow<T extends Sized> {
     return this.#options.deadlineMs ?? RECORD_DEADLINE_MS;
   }
 
-  /**
-   * Rejects records that have waited too long for the database. Their statement still counts as
-   * running, because it may still commit.
-   */
+  /** The statement of a late record still counts as running, because it may still commit. */
   #giveUp(): void {
     const deadline = performance.now() - this.#deadlineMs;
     for (const window of this.#underWay) rejectOlder(window, deadline);
@@ -169,7 +154,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Writes a window, and resolves or rejects each of its records. Never rejects itself. */
+  /** Never rejects. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -191,20 +176,14 @@ export class CommitWindow<T extends Sized> {
     if (others.length > 0) await this.#commit(others);
   }
 
-  /**
-   * PostgreSQL has refused a record that passed our checks. Commits the two halves separately, so
-   * that in the end only that record fails.
-   */
+  /** Isolates the record that PostgreSQL refused although it passed our checks. */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
     await this.#commit(window.slice(0, middle));
     await this.#commit(window.slice(middle));
   }
 
-  /**
-   * After a deadlock, PostgreSQL has rolled back the whole window, so a retry does not store any
-   * record twice.
-   */
+  /** PostgreSQL rolls back a deadlocked window as a whole, so a retry stores no record twice. */
   #write(records: readonly T[]): Promise<void> {
     return retry(afterDeadlock, () => this.#options.write(records));
   }

@@ -6,10 +6,7 @@ import type { Guard } from '../postgres/guard.ts';
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /**
-   * True if the caller gave the event its id. An event of the same user with the same id is then
-   * not stored again.
-   */
+  /** True to store an event of the same user with the same id only once. */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;
@@ -56,14 +53,11 @@ function eventText(row: EventRow): string {
 /** How long before the start of a month its partition is created, in milliseconds. */
 const aheadMs = 3 * 24 * 60 * 60 * 1000;
 
-/** Creates monthly partitions of `sluice.events` when they are needed, and remembers them. */
+/** Creates monthly partitions of `sluice.events` and remembers them. */
 export class EventPartitions {
   readonly #known = new Set<number>();
 
-  /**
-   * Ensures that partitions exist for these instants (milliseconds since 1970), for the current
-   * time and for the coming days.
-   */
+  /** Also covers the current time and `aheadMs`. `instants` are milliseconds since 1970. */
   async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
     const now = Date.now();
     let missing: Map<number, number> | null = null;
@@ -117,11 +111,11 @@ interface EventPosition {
   readonly id: string;
 }
 
-export interface ReadEvent extends EventPosition {
+interface ReadEvent extends EventPosition {
   readonly json: string;
 }
 
-export interface UserEventsQuery {
+interface UserEventsQuery {
   readonly userId: string;
   /** Inclusive start. `null` for no start. */
   readonly from: string | null;
@@ -143,8 +137,7 @@ export async function readUserEvents(
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // Without a previous page, begins at the instant `to`. Events at that instant itself are
-  // excluded, because no id sorts before the empty id.
+  // The first page begins at the instant `to` but excludes its events: no id sorts before ''.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
@@ -154,10 +147,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/**
- * Returns true if the user has a profile or events. The first event of a user may arrive before the
- * profile.
- */
+/** The first event of a user may arrive before the profile. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

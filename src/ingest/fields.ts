@@ -38,11 +38,9 @@ function unreadable({ code, message }: Reason, what: string): Error {
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** Number of properties that were dropped because their name is empty. */
+  /** Number of properties that were dropped for an empty name. */
   dropped = 0;
-  /**
-   * Members of the record. The caller may remove a member before the rest of the record is read.
-   */
+  /** The caller may remove members before the rest is read. */
   object: JsonObject;
   readonly bytes: number;
 
@@ -50,10 +48,7 @@ export class Fields {
     return this.#parsed.marked;
   }
 
-  /**
-   * `what` names the record in error messages.
-   * @throws InputError if the record is not an object
-   */
+  /** `what` names the record in messages. @throws InputError if the record is not an object */
   constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
     this.bytes = bytes;
@@ -67,7 +62,7 @@ export class Fields {
     this.#problems.push({ code, message, details });
   }
 
-  /** Reads a string of 1 to `maxBytes` bytes. Returns `null` if the value is missing. */
+  /** Reads a string of 1 to `maxBytes` bytes. `null` if it is missing. */
   text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
     if (value === undefined || value === null) return null;
     if (typeof value !== 'string' || markedNumber(value) !== null) {
@@ -83,16 +78,13 @@ export class Fields {
     return value;
   }
 
-  /** Reads a string that is required. If it is missing, records a problem and returns ''. */
+  /** If the value is missing, records a problem and returns ''. See `requiredId`. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
   }
 
-  /**
-   * Reads a string, or a whole number with its original digits. Returns `null` if the value is
-   * missing.
-   */
+  /** Reads a string, or a whole number with its original digits. `null` if it is missing. */
   id(value: unknown, path: string): string | null {
     const id = idText(value);
     if (id === null && value !== undefined && value !== null) {
@@ -105,8 +97,8 @@ export class Fields {
   }
 
   /**
-   * Reads a required id. If the value is missing, records a problem and returns ''. `others` lists
-   * the names that other services use for this field.
+   * If the value is missing, records a problem and returns ''. `others` are names that other
+   * services use for this field.
    */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
@@ -118,10 +110,7 @@ export class Fields {
     return text;
   }
 
-  /**
-   * Returns an id that may be given under several names. All given values must be equal. Returns
-   * `null` if no value is given.
-   */
+  /** Reads an id with several names. The values must be equal. `null` if all are missing. */
   agreedId(candidates: readonly (readonly [path: string, value: unknown])[]): string | null {
     const ids = candidates
       .filter(([, value]) => value !== undefined && value !== null)
@@ -135,7 +124,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Reads an object. Returns `null` if the value is missing, null or empty. */
+  /** Returns `null` if the value is missing, null or empty. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

@@ -1,24 +1,28 @@
-import type { InputError } from '../base/errors.ts';
+import { InputError, type Problem } from '../base/errors.ts';
 import { retry } from '../base/retry.ts';
+import { yielding } from '../base/yielding.ts';
 import type { QueryFile } from '../postgres/database.ts';
 import { composeGuards, type Guard, type RefusalSeam } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
 import { readUses } from '../postgres/uses.ts';
-import { Judge } from './judge.ts';
-import { MAX_WINDOW_TRIES } from './limits.ts';
-import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
+import {
+  type AnyRecord,
+  type IngestContext,
+  type JudgeSeam,
+  type JudgeStage,
+  MAX_WINDOW_TRIES,
+  type Properties,
+  RecordsRefused,
+} from './records.ts';
 
 /**
- * Prepares and writes records for environments that use capabilities. Such a capability can add
- * checks to the SQL statement and can have a judge for the records.
+ * Writes the records of environments that use capabilities. A capability can add checks to the SQL
+ * statement and can have a judge for the records.
  */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
-  /**
-   * Names of the capabilities in use, by environment. An environment is missing if it uses none, or
-   * if this process has not read its uses yet.
-   */
+  /** Capabilities in use, by environment. Empty for those whose uses have not been read yet. */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 
@@ -31,11 +35,7 @@ export class Guards {
     this.#judge?.forget(environmentId);
   }
 
-  /**
-   * Writes all records or none. If a check of a capability refuses the statement, finds out which
-   * records violate it.
-   * @throws RecordsRefused
-   */
+  /** Writes all records or none. @throws RecordsRefused that names the refused records */
   async write<T extends AnyRecord>(
     records: readonly T[],
     write: (guard: Guard, judged: readonly T[]) => Promise<void>,
@@ -105,3 +105,90 @@ export class Guards {
 }
 
 const idOf = (record: AnyRecord): string | null => ('userId' in record ? record.userId : null);
+
+/** A changed stage takes effect at the latest after this time. */
+const STAGE_KNOWN_MS = 1_000;
+
+/** Judges the records of the environments that use the judge. Caches the stage of each. */
+class Judge {
+  readonly #context: IngestContext;
+  readonly #seam: JudgeSeam;
+  readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
+  /** By received record. A window may be written several times, but a record is judged once. */
+  #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
+
+  constructor(context: IngestContext, seam: JudgeSeam) {
+    this.#context = context;
+    this.#seam = seam;
+  }
+
+  forget(environmentId: number): void {
+    this.#known.delete(environmentId);
+    this.#judged = new WeakMap();
+  }
+
+  /** Returns the records to store. @throws RecordsRefused */
+  async judge<T extends AnyRecord>(
+    records: readonly T[],
+    uses: ReadonlyMap<number, readonly string[]>,
+  ): Promise<readonly T[]> {
+    const isJudged = ({ environmentId }: T) => uses.get(environmentId)?.includes(this.#seam.use) === true;
+    if (!records.some(isJudged)) return records;
+    const accepted: T[] = [];
+    const refused = new Map<T, unknown>();
+    // Judging can be slow, because it matches patterns.
+    for await (const record of yielding(records)) {
+      try {
+        accepted.push(isJudged(record) ? await this.#judgeOnce(record) : record);
+      } catch (error) {
+        refused.set(record, error);
+      }
+    }
+    if (refused.size > 0) throw new RecordsRefused(refused, null);
+    return accepted;
+  }
+
+  async #judgeOnce<T extends AnyRecord>(record: T): Promise<T> {
+    let judged = this.#judged.get(record);
+    if (judged === undefined) {
+      const stage = await this.#stageOf(record.environmentId);
+      judged = stage === null ? record : judge(stage, record);
+      this.#judged.set(record, judged);
+    }
+    if (judged instanceof InputError) throw judged;
+    return judged as T;
+  }
+
+  #stageOf(environmentId: number): Promise<JudgeStage | null> {
+    const now = performance.now();
+    let cached = this.#known.get(environmentId);
+    if (cached === undefined || cached.until < now) {
+      const stage = this.#seam.current(this.#context, environmentId);
+      cached = { stage, until: now + STAGE_KNOWN_MS };
+      this.#known.set(environmentId, cached);
+      stage.catch(() => this.#known.delete(environmentId));
+    }
+    return cached.stage;
+  }
+}
+
+function judge<T extends AnyRecord>(stage: JudgeStage, record: T): T | InputError {
+  const problems: Problem[] = [];
+  const pass = (...options: Parameters<JudgeStage['judgeProperties']>): Properties => {
+    const { kept, reasons } = stage.judgeProperties(...options);
+    for (const { message, column } of reasons)
+      problems.push({ code: 'breaks_rule', message, details: column ?? '' });
+    return kept;
+  };
+  let judged: object;
+  if ('eventName' in record) {
+    judged = { metadata: pass('events', record.metadata, record) };
+  } else if ('userId' in record) {
+    const properties = pass('users', record.properties, record);
+    judged = { properties, company: pass('companies', record.company, { isDerived: true }) };
+  } else {
+    judged = { properties: pass('companies', record.properties, record) };
+  }
+  const [first, ...others] = problems;
+  return first === undefined ? { ...record, ...judged, marked: true } : new InputError(first, ...others);
+}

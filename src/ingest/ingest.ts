@@ -1,6 +1,6 @@
 // Stores single records and batches. `read-record.ts` and `read-batch.ts` check them, the commit
-// window combines them, and `write-records.ts` and `write-batch.ts` write them. Requests are
-// acknowledged after the commit.
+// window combines them, `write-records.ts` and `write-batch.ts` write them. Replies follow the
+// commit.
 import { MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
@@ -28,7 +28,7 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * Each method that stores a record resolves once the record is committed.
+ * The methods that store resolve after the commit.
  * @throws InputError for a refused record or a reused key, TransientError
  */
 export interface Ingest {
@@ -36,9 +36,7 @@ export interface Ingest {
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
-  /**
-   * Stores all valid items in order, in one transaction. `bytes` is the length of the request body.
-   */
+  /** Stores all valid items in order, in one transaction. `bytes` is the length of the body. */
   batch(
     environmentId: number,
     read: () => Promise<ReadBatch>,
@@ -54,23 +52,16 @@ declare module '../context.ts' {
   }
 }
 
-/**
- * Number of lanes for users. All records of a user use the same lane, and a lane runs one statement
- * at a time. This keeps each user's records in order.
- */
+/** All records of a user use the same lane, and a lane runs one statement at a time. */
 const userLanes = 2;
-/**
- * Number of concurrent statements for events. The order of events does not matter. A second
- * statement starts only if at least SECOND_STATEMENT_RECORDS events are waiting. With fewer, one
- * statement is faster than two.
- */
+/** The order of events does not matter. With few of them, one statement is faster than two. */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
 /**
- * Number of concurrent statements for batches that contain profiles. Such a batch waits until the
- * lanes have written all earlier profiles. Single profiles that arrive later wait for the batch.
- * This keeps each profile's records in order.
+ * Concurrent statements for batches with profiles. Such a batch waits until the lanes have written
+ * all earlier profiles, and later single profiles wait for it. So each profile's records stay in
+ * order.
  */
 const profileBatches = 1;
 
@@ -89,8 +80,7 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  // If an earlier batch has not been written yet, the record joins the batches and is written after
-  // it.
+  // While an earlier batch is not written, the record joins the batches behind it.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
@@ -157,10 +147,7 @@ function openBatchWindow(
   });
 }
 
-/**
- * Makes batches, and the single profiles that arrive after them, enter their commit windows in the
- * order of arrival. Without this class, a batch that takes longer to read could be overtaken.
- */
+/** Keeps batches that take long to read from being overtaken on the way to their commit windows. */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
   #count = 0;
@@ -169,10 +156,7 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /**
-   * Calls `enter` after all earlier calls of `enter` have ended. Then waits for `end` and returns
-   * its result.
-   */
+  /** Calls `enter` after all earlier calls of it have ended. Then waits for `end`. */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);

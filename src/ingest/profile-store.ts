@@ -9,9 +9,7 @@ export interface ProfileRow {
   readonly key: string;
   /** JSON object. Properties whose value is null are removed. */
   readonly properties: string;
-  /**
-   * True if the record removes a property or the company: a property is null, or `companyId` is ''.
-   */
+  /** True if a property is null, or `companyId` is ''. */
   readonly removes: boolean;
 }
 
@@ -26,10 +24,7 @@ const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
-/**
- * Writes users and their companies, all or none. Each key may occur only once. If `connection` is a
- * client, the write is part of its transaction.
- */
+/** Writes all or none. Each key may occur once. A client's write is part of its transaction. */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],
@@ -107,8 +102,8 @@ export interface LoadedBack {
 }
 
 /**
- * Restores the times of profiles that a load created and that have not changed since that load.
- * `rows` are the exported profiles that the load read. Each key may occur only once.
+ * Restores the times of profiles that a load created and that have not changed since. `rows` are
+ * the exported profiles that the load read. Each key may occur only once.
  */
 export async function restoreTimes(
   db: Database,

@@ -5,10 +5,7 @@ import { isEmptyObject, isObject, type JsonObject, numberText } from '../formats
 import type { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
-/**
- * Names that other services use for our fields. If our field is missing, the refusal mentions the
- * name that is present. Otherwise, these names are ordinary properties.
- */
+/** Names that other services use for our fields. A refusal for a missing field mentions them. */
 const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
@@ -29,10 +26,7 @@ interface Move {
   readonly company: Properties;
 }
 
-/**
- * Reads the company of a user from `company`, or from `company_id` as in bulk data. Null removes
- * the user from the company.
- */
+/** Reads the company from `company`, or from `company_id` as in bulk data. */
 function readMove(fields: Fields, company: unknown, plainId: unknown): Move {
   const object = fields.objectOf(company, 'company');
   if (object === null) {
@@ -75,10 +69,7 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
 interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
-  /**
-   * The part of `company` that is stored as a property: all of it if it has no id, otherwise its
-   * members except for the ids.
-   */
+  /** The part of `company` that is stored as a property: its members except for the ids. */
   readonly rest: { readonly company?: unknown };
 }
 
@@ -131,10 +122,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/**
- * Reads `inserted_at` or `timestamp`. If both are given, they must be equal. Returns `null` if both
- * are missing.
- */
+/** If both values are given, they must be equal. Returns `null` if both are missing. */
 export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
   const value = inserted_at ?? timestamp;
   if (value === undefined || value === null) return null;
@@ -155,10 +143,7 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
   return instant;
 }
 
-/**
- * Joins `metadata` with the other keys of the record, as for bulk data. If a name occurs in both,
- * the value from `metadata` is used.
- */
+/** Joins `metadata` with the other keys of the record, as for bulk data. `metadata` wins. */
 function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   const prefix = path === '' ? '' : `${path}.`;
   const object = fields.objectOf(metadata, `${prefix}metadata`);
@@ -169,7 +154,7 @@ function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, p
   return inner;
 }
 
-/** Returns the properties of a profile. Skips automatic properties, which callers cannot set. */
+/** Skips automatic properties, which callers cannot set. */
 function profileProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete others[name];
   return joinProperties(fields, others, metadata, path);

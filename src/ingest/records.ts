@@ -1,9 +1,12 @@
 import type pg from 'pg';
+import type { Config } from '../base/config.ts';
 import { InputError, inputError } from '../base/errors.ts';
 import type { Instant } from '../base/instant.ts';
+import type { PropertyEntity } from '../domain/entity.ts';
+import type { Reason } from '../domain/reject.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
+import type { Database } from '../postgres/database.ts';
 import type { Guard, RefusalSeam } from '../postgres/guard.ts';
-import type { JudgeContext, JudgeSeam } from './judge-seam.ts';
 
 /** JSON object as returned by `parseJsonText`. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -13,14 +16,11 @@ interface Record_ {
   readonly marked: boolean;
   readonly dropped?: number;
   readonly bytes: number;
-  /**
-   * Set for a record that is derived from another one, such as the company in a user's record. It
-   * may lack required properties.
-   */
+  /** Set for the company in a user's record, for example. It may lack required properties. */
   readonly isDerived?: true;
 }
 
-/** Record that is merged into the stored user. Properties whose value is null are removed. */
+/** Is merged into the stored user. Properties whose value is null are removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
   /** Company of the user. `null` to keep the stored company, '' to remove it. */
@@ -35,10 +35,7 @@ export interface CompanyRecord extends Record_ {
 }
 
 export interface EventRecord extends Record_ {
-  /**
-   * Id given by the caller, which ensures that the event is stored only once. `null` if none is
-   * given.
-   */
+  /** Id given by the caller, under which the event is stored only once. `null` if none is given. */
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
@@ -52,7 +49,7 @@ export interface EventRecord extends Record_ {
   readonly metadata: Properties;
 }
 
-/** Valid item of a batch. `index` counts from 0. */
+/** `index` counts from 0. */
 export type BatchItem = { readonly index: number } & ItemRecord;
 
 export type ItemRecord =
@@ -65,8 +62,8 @@ export type AnyRecord = ItemRecord['record'];
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writes records of one entity, all or none. `prepare` runs before the transaction. It adds
- * property names and partitions, which remain even if the transaction fails.
+ * Writes all records or none. `prepare` runs before the transaction: the property names and
+ * partitions that it adds remain even if the transaction fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
@@ -80,6 +77,8 @@ export interface IngestContext extends JudgeContext {
   readonly refusals: readonly RefusalSeam[];
   readonly records: JudgeSeam | null;
 }
+
+export const MAX_WINDOW_TRIES = 6;
 
 export type IngestEntity = 'users' | 'companies' | 'events';
 
@@ -96,8 +95,8 @@ export function refused(cause: unknown): InputError {
 }
 
 /**
- * Thrown if some records are refused, or cannot be checked at the moment. No record has been
- * written, so the caller may retry without those records.
+ * Thrown if some records are refused, or cannot be checked at the moment. No record is written, so
+ * the caller may retry without them.
  */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';
@@ -107,4 +106,29 @@ export class RecordsRefused extends Error {
     super('some records are refused', { cause });
     this.causes = causes;
   }
+}
+
+/** A judge decides for each record whether it may be stored, and with which properties. */
+export interface JudgeSeam {
+  /**
+   * Name in `src/postgres/uses.ts`. All single records and batches of an environment that uses it
+   * are judged.
+   */
+  readonly use: string;
+  /** Returns `null` if all records are accepted. @throws TransientError */
+  current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;
+}
+
+export interface JudgeContext {
+  readonly db: Database;
+  readonly config: Config;
+}
+
+export interface JudgeStage {
+  /** Returns the properties to store and the reasons for refusing the record, if any. */
+  judgeProperties(
+    entity: PropertyEntity,
+    properties: Readonly<Record<string, unknown>>,
+    about: { readonly isDerived?: boolean; readonly eventName?: string },
+  ): { readonly kept: Readonly<Record<string, unknown>>; readonly reasons: readonly Reason[] };
 }

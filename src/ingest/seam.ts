@@ -6,14 +6,12 @@ import type { ReadItem } from './read-batch.ts';
 
 /** Accepts calls in the format of another service at the URLs of our own calls. */
 export interface CallSeam {
-  /**
-   * Sentence about these calls for the API document. `answers` contains the responses to these
-   * calls by status. `refuses` contains the error codes.
-   */
+  /** Sentence for the API document. */
   readonly description: string;
+  /** Responses by status. */
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Handles a call in the other format. Returns `null` if the body is one of our own records. */
+  /** Returns `null` if the body is one of our own records. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',

@@ -16,7 +16,7 @@ interface SentBatch {
   readonly isWhole?: boolean;
 }
 
-/** Refuses a request that contains items if none of them was accepted. */
+/** @throws InputError if there were items and none was accepted */
 export function refuseIfNothing(answer: BatchAnswer): void {
   const [first, ...more] = problemsOf(answer);
   if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);

@@ -21,10 +21,7 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
-/**
- * Maximum number of events in a statement. A larger statement would exceed PostgreSQL's default
- * work_mem.
- */
+/** A larger statement would exceed PostgreSQL's default work_mem. */
 const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {
@@ -57,10 +54,7 @@ export class PendingBatch {
     this.#rejected = rejected;
   }
 
-  /**
-   * True if the batch has an idempotency key. Whether the batch is written depends on that key, so
-   * the batch is written in its own transaction.
-   */
+  /** Whether the batch is written depends on its idempotency key, so it has its own transaction. */
   get alone(): boolean {
     return this.idempotency !== null;
   }
@@ -98,10 +92,9 @@ interface Rows {
 }
 
 /**
- * Writes all batches of a window in one transaction. The result is the same as if each item were
- * written separately. All events are written before the profiles. Therefore, if an earlier item
- * changes the company of a user, the user's later events get that company. Other events get the
- * company that is stored for their user.
+ * Writes all batches of a window in one transaction, as if each item were written separately.
+ * Events are written before profiles: they get the company that an earlier item gives their user,
+ * or the stored one.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -116,10 +109,7 @@ export class BatchWriter {
     this.#events = eventWriter(context);
   }
 
-  /**
-   * Writes all batches or none. If there is a single batch, it is written without the items that
-   * the database refuses.
-   */
+  /** Writes all batches or none. A single batch is written without the items that are refused. */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
     if (batch === undefined) return;
@@ -204,10 +194,7 @@ export class BatchWriter {
     }
   }
 
-  /**
-   * Returns the items that the database refuses. To find them, writes the batch, then each half of
-   * a refused part, in a transaction that is rolled back.
-   */
+  /** Writes the batch, then each half of a refused part, in a transaction that is rolled back. */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const refusals = new Map<BatchItem, unknown>();
     const search = async (
@@ -242,8 +229,8 @@ export class BatchWriter {
 }
 
 /**
- * Claims the idempotency key of a batch. Returns false if an earlier request has claimed it. The
- * batch then has the response of that request.
+ * Claims the idempotency key of a batch. Returns false if an earlier request has claimed it, and
+ * gives the batch its response.
  * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
@@ -256,10 +243,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/**
- * Returns the events of a batch. If an earlier item changed the company of an event's user, the
- * event gets that company.
- */
+/** An event gets the company that an earlier item gave its user. */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -275,10 +259,7 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   return events;
 }
 
-/**
- * Returns false if the batch contains an earlier event of the same user with the same id. Only the
- * first is written.
- */
+/** Only the first event of a user with this id is written. */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
   const size = ids.size;

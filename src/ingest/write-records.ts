@@ -35,12 +35,12 @@ export function profileWriter({
   };
 }
 
-/** Rows to write. Each key occurs once. */
+/** Each key occurs once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
   /** Companies without a record. Only users refer to them. */
   readonly named: readonly ProfileRow[];
-  /** Companies with a record. The record also sets the time at which the company was last seen. */
+  /** Companies with a record, which also sets when they were last seen. */
   readonly companies: readonly ProfileRow[];
 }
 
@@ -55,7 +55,7 @@ interface Draft {
   properties: Properties;
   marked: boolean;
   companyId: string | null;
-  /** True if a record has this key. False if the key is a company to which only users refer. */
+  /** False for a company to which only users refer. */
   isOwn: boolean;
 }
 
@@ -105,10 +105,6 @@ class Drafts {
     draft.isOwn ||= isOwn;
   }
 
-  /**
-   * Returns the rows of the keys that have a record if `isOwn` is true. Otherwise, returns the rows
-   * of all other keys.
-   */
   rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
     for (const draft of this.#byKey.values()) {
@@ -134,7 +130,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Collects the properties that are not known yet. Returns true if any property is null. */
+  /** Returns true if any property is null. */
   collect(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -150,10 +146,7 @@ class NewProperties {
     return removes;
   }
 
-  /**
-   * Stores the collected properties. Call this before the records are committed, so that the list
-   * of properties is never incomplete.
-   */
+  /** Called before the commit of the records, so that the list of properties is always complete. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
       await this.#knownProperties.learn(db, environmentId, entity, types);
@@ -189,8 +182,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Retention has dropped a partition that this process had created or seen. The statement
-        // has failed, so no row was written.
+        // Retention has dropped a partition that this process had created or seen.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });

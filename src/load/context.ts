@@ -3,7 +3,7 @@ import type { Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { OptionTable } from '../domain/option-table.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
-import type { JudgeContext } from '../ingest/judge-seam.ts';
+import type { JudgeContext } from '../ingest/records.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Acts } from '../postgres/acts.ts';
 import type { RefusalSeam } from '../postgres/guard.ts';

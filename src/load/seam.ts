@@ -9,7 +9,7 @@ import type { SourceOptions } from '../domain/source.ts';
 import type { OptionSeam } from '../domain/source-option.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import type { JudgeContext, JudgeSeam } from '../ingest/judge-seam.ts';
+import type { JudgeContext, JudgeSeam } from '../ingest/records.ts';
 import type { ActContext } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';

@@ -33,10 +33,8 @@ import {
   userPage,
   userProfile,
 } from './api.ts';
-import { type ProfileKey, readChangesKeptSince, readHistory } from './change-store.ts';
-import { listProfiles, propertyProblem, readPropertyFilter } from './profiles.ts';
-import { requireSegment } from './segments.ts';
-import { readProfile } from './store.ts';
+import { listProfiles, propertyProblem, readPropertyFilter, requireSegment } from './profiles.ts';
+import { type ProfileKey, readChangesKeptSince, readHistory, readProfile } from './store.ts';
 
 const maxPropertyFilters = 10;
 
@@ -88,7 +86,7 @@ function noSuchProfile(entity: Entity, id: string): InputError {
   return inputError('not_found', `There is no such ${texts[entity].one}`, details);
 }
 
-/** A string that is not a valid ID is reported as an unknown profile. */
+/** A text that is not a valid ID is reported as an unknown profile. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
   const message = `There is no such ${one}`;
   const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);
@@ -102,8 +100,8 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are names such as `identify`. `POST /companies/identify` is a call of its own. `GET
- * /companies/identify` returns the profile with that ID or, if there is none, `method_not_allowed`.
+ * `postPaths` are also paths of calls, such as `POST /companies/identify`. There, GET returns the
+ * profile with that ID or, if there is none, `method_not_allowed`.
  */
 const texts = {
   users: {
@@ -112,11 +110,7 @@ const texts = {
     page: userPage,
     query: userQuery,
     params: userParameters,
-    operations: {
-      list: 'listUsers',
-      show: 'showUser',
-      history: 'listUserHistory',
-    },
+    operations: { list: 'listUsers', show: 'showUser', history: 'listUserHistory' },
     postPaths: ['bulk_identify'],
   },
   companies: {
@@ -125,11 +119,7 @@ const texts = {
     page: companyPage,
     query: companyQuery as unknown as typeof userQuery,
     params: idParameter('company_id', 'company', 'acme') as unknown as typeof userParameters,
-    operations: {
-      list: 'listCompanies',
-      show: 'showCompany',
-      history: 'listCompanyHistory',
-    },
+    operations: { list: 'listCompanies', show: 'showCompany', history: 'listCompanyHistory' },
     postPaths: ['identify', 'bulk_identify'],
   },
 } as const satisfies Record<Entity, object>;
@@ -187,7 +177,6 @@ const show = (entity: Entity): Route =>
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, environment }) => {
       const { id } = profileOf(entity, { environment, params });
-      // The profile is already JSON text, rendered by PostgreSQL.
       const json = await readProfile(system.reader, entity, environment, id);
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
@@ -226,7 +215,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-/** Returns true if the profile is stored or if a user without a profile has events. */
+/** A user without a profile is known if it has events. */
 async function isKnown(system: System, entity: Entity, environment: number, id: string): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;

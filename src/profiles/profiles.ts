@@ -1,19 +1,22 @@
 /*
  * Reads pages of users and companies, in the order of their ids. A look-up that an index supports
- * takes one statement. A search by property or segment reads one range of ids after another, until
- * the page is full or the time limit is reached. The cursor contains the last id that was searched.
- * Measurements: docs/decisions/reading.md.
+ * takes one statement. A search reads one range of ids after another, until the page is full or the
+ * time limit is reached. The cursor is the last id searched. Measurements:
+ * docs/decisions/reading.md.
  */
 
 import type { Expression, SqlBool } from 'kysely';
+import { inputError } from '../base/errors.ts';
 import { MAX_NUMBER_EXPONENT, MAX_PAGE_BYTES, MAX_PROPERTY_NAME_CHARS } from '../base/limits.ts';
 import { nextOf } from '../base/pages.ts';
 import { textProblem } from '../base/validation.ts';
 import type { Entity } from '../domain/entity.ts';
+import { findSegmentItem } from '../lookups/segment-store.ts';
 import { compileSegment } from '../lookups/segments/compile-segment.ts';
+import { readSegment } from '../lookups/segments/read-segment.ts';
 import type { Segment } from '../lookups/segments/segment.ts';
+import type { Database } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
-import type { Sources } from './segments.ts';
 import {
   findRangeEnd,
   holdsOneOf,
@@ -29,10 +32,7 @@ import {
 /** Time limit for a page of a search that no index supports. */
 const SEARCH_BUDGET_MS = 250;
 
-/**
- * Number of profiles that the first statement of a search reads. Later statements read as many as
- * can be read in about `searchStatementMs`.
- */
+/** Later statements of a search read as many profiles as can be read in `searchStatementMs`. */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
 const searchStatementMs = 50;
@@ -43,7 +43,7 @@ export interface ProfileFilter {
   /** Part of the id, the name or the e-mail address. */
   readonly search?: string | null;
   readonly companyId: string | null;
-  /** Selects only profiles that were last written by the job's load. */
+  /** Job whose load wrote the profile last. */
   readonly jobId?: string | null;
   readonly segment: Segment | null;
 }
@@ -56,16 +56,13 @@ interface PageRequest {
 
 interface ProfilePage {
   readonly profiles: readonly ReadProfile[];
-  /** Last id that was searched. The next page starts after it. `null` on the last page. */
+  /** The next page starts after this id. `null` on the last page. */
   readonly next: string | null;
 }
 
-/**
- * @throws PostgreSQL's error 57014 if a statement exceeds the time limit of the reader's
- * connections
- */
+/** @throws PostgreSQL's error 57014 if a statement exceeds the time limit of the reader */
 export function listProfiles(
-  { reader }: Pick<Sources, 'reader'>,
+  { reader }: { readonly reader: Reader },
   entity: Entity,
   environmentId: number,
   filter: ProfileFilter,
@@ -141,13 +138,21 @@ function nextRows(rows: number, tookMs: number): number {
   return Math.max(firstSearchedRows, Math.min(maxSearchedRows, Math.round(rows * factor)));
 }
 
+/** @throws InputError `unknown_segment`, including when a newer version stored the definition */
+export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
+  const item = await findSegmentItem(db, environmentId, { segmentId: id });
+  const segment = item && readSegment(item.definition).segment;
+  if (segment !== null) return segment;
+  const message =
+    item === null
+      ? 'There is no such segment; the lookup of segments lists those there are'
+      : 'The definition of this segment cannot be read; apply the definitions again';
+  throw inputError('unknown_segment', message, 'segment_id');
+}
+
 const maxComparedValueChars = 1_024;
 
-/*
- * A property and its value, such as `plan:pro`. `120` matches the number and the string. `"120"`,
- * with quotes, matches only the string.
- */
-
+/** `size:120` matches the number and the string, `size:"120"` only the string. */
 export interface PropertyFilter {
   readonly objects: readonly string[];
 }
@@ -175,10 +180,7 @@ export function readPropertyFilter(text: string): PropertyFilter {
   return { objects: values.map((json) => `{${JSON.stringify(name)}:${json}}`) };
 }
 
-/**
- * Returns the value as JSON if it may be a boolean or a number. Keeps all digits of a number.
- * Otherwise, returns nothing.
- */
+/** Returns the value if it is also a boolean or a number in JSON. Keeps all digits of a number. */
 function unquoted(value: string): string[] {
   if (value === 'true' || value === 'false') return [value];
   const match = number.exec(value);

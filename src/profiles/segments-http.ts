@@ -1,4 +1,7 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
 import { Type } from 'typebox';
+import { TookTooLong } from '../base/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../base/limits.ts';
 import type { Act } from '../domain/act.ts';
 import { abortWhenClosed } from '../http/gone-client.ts';
@@ -6,6 +9,8 @@ import { pathParameter } from '../http/parameters.ts';
 import { type Call, type Route, route } from '../http/route.ts';
 import { object } from '../http/schema.ts';
 import { definitionPreview, segmentDetail } from '../lookups/api.ts';
+import { readMembers, type SegmentMembers } from '../lookups/segment-store.ts';
+import { compileSegment } from '../lookups/segments/compile-segment.ts';
 import { describeSegment } from '../lookups/segments/read-segment.ts';
 import type { Segment } from '../lookups/segments/segment.ts';
 import {
@@ -21,8 +26,8 @@ import {
   requireSegmentItem,
 } from '../lookups/segments.ts';
 import { act } from '../postgres/acts.ts';
-import type { Database } from '../postgres/database.ts';
-import { previewSegment } from './segments.ts';
+import { type Database, databaseOn } from '../postgres/database.ts';
+import { inSnapshot } from '../postgres/session.ts';
 
 const params = pathParameter(
   'segment_id',
@@ -108,10 +113,34 @@ const remove = route({
   },
 });
 
-/**
- * Counts the users of a segment. Only a few such queries run at a time. Stops if the caller
- * disconnects.
- */
+interface PreviewLimits {
+  /** Number of users that are listed. */
+  readonly sample: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Counts a segment's users, and lists the first few of them. @throws TookTooLong */
+export async function previewSegment(
+  source: { readonly pool: pg.Pool; readonly log: Logger },
+  environmentId: number,
+  segment: Segment,
+  { sample, timeoutMs, signal }: PreviewLimits,
+): Promise<SegmentMembers> {
+  const late = AbortSignal.timeout(timeoutMs);
+  const either = AbortSignal.any([signal, late]);
+  const scope = { environmentId, now: new Date(), user: 'u' };
+  try {
+    return await inSnapshot(source, { name: 'sluice segment', signal: either }, ({ client }) =>
+      readMembers(databaseOn(client), compileSegment(segment, scope), sample),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    throw late.aborted ? new TookTooLong() : error;
+  }
+}
+
+/** Only a few such queries run at a time. Stops if the caller disconnects. */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,
@@ -119,8 +148,9 @@ async function count(
   const { log, reader } = system;
   const { signal } = abortWhenClosed(reply);
   const limits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS, signal };
-  const sources = { pool: reader.pool, log };
-  const { users, sample } = await reader.inTurn(() => previewSegment(sources, environment, segment, limits));
+  const { users, sample } = await reader.inTurn(() =>
+    previewSegment({ pool: reader.pool, log }, environment, segment, limits),
+  );
   return { count: users, user_ids: sample };
 }
 

@@ -1,8 +1,13 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { MiB } from '../base/bytes.ts';
+import { MAX_PAGE_BYTES } from '../base/limits.ts';
+import { nextOf } from '../base/pages.ts';
 import { type Entity, idColumn, namingProperties } from '../domain/entity.ts';
+import { isKey } from '../postgres/change-log.ts';
 import { instantText } from '../postgres/columns.ts';
-import { type Database, escapeLike, findValue } from '../postgres/database.ts';
+import { type Database, escapeLike, findValue, rowsOf } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
+import type { ChangeMaker, ProfileChange } from './api.ts';
 
 export const profileAlias = 'profile';
 
@@ -18,10 +23,7 @@ const companyName = (environmentId: number) => sql`
     where environment_id = ${environmentId} and company_id = stored.company_id
   ) as company_name`;
 
-/**
- * Renders the rows of `profiles` as JSON. `profiles` is a complete query, so that PostgreSQL sorts
- * and limits the rows before it renders them.
- */
+/** `profiles` is a complete query: PostgreSQL sorts and limits the rows before it renders them. */
 function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -41,14 +43,6 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
     where environment_id = ${environmentId}`;
 }
 
-function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
-  return rendered(
-    entity,
-    environmentId,
-    sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`,
-  );
-}
-
 /** Returns a profile as JSON, or `null`. Uses a prepared statement, because calls are frequent. */
 export async function readProfile(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
@@ -56,7 +50,8 @@ export async function readProfile(
   environmentId: number,
   id: string,
 ): Promise<string | null> {
-  const { sql: text, parameters } = renderedProfile(entity, environmentId, id).compile(db);
+  const profile = sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`;
+  const { sql: text, parameters } = rendered(entity, environmentId, profile).compile(db);
   const query = { name: `read-${entity}`, text, values: [...parameters] };
   const { rows } = await pool.query<{ json: string }>(query);
   return rows[0]?.json ?? null;
@@ -68,7 +63,7 @@ export interface KeyRange {
   readonly prefix?: string | null;
 }
 
-export interface PageSize {
+interface PageSize {
   readonly rows: number;
   /** Maximum size of a page as JSON, in bytes. Only the last row may exceed the limit. */
   readonly bytes: number;
@@ -110,10 +105,7 @@ export async function readProfiles(
   return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
 }
 
-/**
- * Returns the last id of a range of `rows` profiles. `null` if fewer profiles follow `after`. Reads
- * only the index.
- */
+/** Last id of a range of `rows` profiles. `null` if fewer follow `after`. Reads only the index. */
 export function findRangeEnd(
   db: Database,
   entity: Entity,
@@ -132,10 +124,7 @@ export function findRangeEnd(
     limit 1`;
 }
 
-/**
- * Condition on ids. Ids are sorted by their bytes (collation C), so the index of the primary key
- * also supports `prefix`.
- */
+/** Ids are sorted by their bytes (collation C), so the primary key also supports `prefix`. */
 function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
   const conditions = [
     ...(after === null ? [] : [sql`and ${key} > ${after}`]),
@@ -145,17 +134,13 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/**
- * Condition that the text occurs in the id, or in a property that may contain the name of the
- * profile. Ignores case.
- */
+/** Searches the id and the properties that may contain the profile's name. Ignores case. */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
-  // ILIKE would take more than twice as long, because it converts the pattern to lower case for
-  // each row.
+  // ILIKE would take more than twice as long: it converts the pattern to lower case for each row.
   return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${escapeLike(text)}%`)}`;
 }
 
@@ -175,4 +160,88 @@ export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<Sq
   return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
     select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}
   )`;
+}
+
+/** Maximum size of the stored versions on a page. */
+const MAX_HISTORY_BYTES = 8 * MiB;
+
+export interface ProfileKey {
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+const madeBy = sql<ChangeMaker>`case
+  when c.load_id is not null then 'load'
+  when c.is_operator then 'operator'
+  when c.removed then 'deletion'
+  else 'request'
+end`;
+const job = sql<ProfileChange['job']>`(
+  select json_build_object('job_id', l.job_id, 'type', l.type, 'filename', l.filename)
+  from loads l
+  where l.load_id = c.load_id
+)`;
+
+export interface HistoryPage {
+  /** JSON, newest first. */
+  readonly changes: readonly { readonly json: string }[];
+  readonly next: number | null;
+}
+
+/**
+ * Reads the changes that precede `after`, newest first. A page is limited by the bytes of its JSON
+ * and of the stored versions, because unpacking them takes time. Its first change is exempt.
+ */
+export async function readHistory(
+  db: Database,
+  { environmentId, entity, id }: ProfileKey,
+  { limit, after }: { readonly limit: number; readonly after: number | null },
+): Promise<HistoryPage> {
+  const rows = await rowsOf<{ place: number; json: string; count: number }>(db)`
+    select place, json, count
+    from (
+      select place, json, count, sum(octet_length(json)) over w - octet_length(json) as bytes
+      from (
+        select
+          c.seq as place, c.count,
+          json_build_object(
+            'at', ${instantText(sql`c.at`)},
+            'action', case when c.removed then 'removed' else 'changed' end,
+            'by', ${madeBy},
+            'job', ${job},
+            'before', case
+              when c.before is not null then json_build_object('metadata', c.before, 'company_id', c.company_before)
+            end
+          )::text as json
+        from (
+          select
+            *,
+            count(*) over () as count,
+            sum(pg_column_size(before)) over (order by seq desc rows unbounded preceding) - pg_column_size(before) as stored
+          from (
+            select *
+            from changes
+            where environment_id = ${environmentId} and entity = ${entity} and ${isKey('key', sql`${id}::text`)}
+              and seq < ${after ?? Number.MAX_SAFE_INTEGER}::bigint
+            order by seq desc
+            limit ${limit + 1}
+          ) newest
+        ) c
+        where coalesce(c.stored, 0) < ${MAX_HISTORY_BYTES}::int
+        order by c.seq desc
+        limit ${limit}
+      ) images
+      window w as (order by place desc rows unbounded preceding)
+    ) sized
+    where bytes < ${MAX_PAGE_BYTES}::int
+    order by place desc`;
+  const hasMore = (rows[0]?.count ?? 0) > rows.length;
+  return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
+}
+
+/** `null` if changes are not logged. */
+export function readChangesKeptSince(db: Database): Promise<string | null> {
+  const since = instantText(sql`complete_since_at`);
+  return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;
 }

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { ProfileChange } from '../../src/profiles/api.ts';
-import { type HistoryPage, readHistory } from '../../src/profiles/change-store.ts';
+import { type HistoryPage, readHistory } from '../../src/profiles/store.ts';
 import { newEnvironment, runManually, startManually } from '../support/files/load-file.ts';
 import { acceptDeletion } from '../support/servers/deletions.ts';
 import { systemOfFile } from '../support/servers/system.ts';

@@ -6,7 +6,7 @@ import { TookTooLong } from '../../src/base/errors.ts';
 import { compileSegment } from '../../src/lookups/segments/compile-segment.ts';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import type { Segment } from '../../src/lookups/segments/segment.ts';
-import { previewSegment } from '../../src/profiles/segments.ts';
+import { previewSegment } from '../../src/profiles/segments-http.ts';
 import { nextEnvironmentName } from '../support/files/load-file.ts';
 import { conditionsOn, definition, now, storedValues, world } from '../support/oracles/random-segments.ts';
 import {
@@ -238,7 +238,8 @@ describe('a preview', () => {
     const environmentId = await newEnvironment({ users, companies: [], events: [], now });
     const any = Array.from({ length: 99 }, () => ({ property: 'p', contains: 'x'.repeat(100) }));
     const segment = segmentOf({ any });
-    await expect(previewSegment(t.system, environmentId, segment, { timeoutMs: 1 })).rejects.toBeInstanceOf(
+    const limits = { sample: 0, timeoutMs: 1, signal: new AbortController().signal };
+    await expect(previewSegment(t.system, environmentId, segment, limits)).rejects.toBeInstanceOf(
       TookTooLong,
     );
     const { rows } = await sql<{ timeout: string }>`

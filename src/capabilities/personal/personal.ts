@@ -8,7 +8,7 @@ import { readRecordKey } from '../../access/environment-store.ts';
 import { inputError, TransientError } from '../../base/errors.ts';
 import type { Capability } from '../../capability.ts';
 import { isObject, type JsonObject, parseJsonText } from '../../formats/json-text.ts';
-import type { JudgeContext } from '../../ingest/judge-seam.ts';
+import type { JudgeContext } from '../../ingest/records.ts';
 import { addPersonalLoad, isPersonalLoad } from './store.ts';
 import { hiddenValues, type PersonalAction, PersonalValues } from './values.ts';
 

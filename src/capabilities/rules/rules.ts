@@ -6,7 +6,7 @@
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
 import type { Capability } from '../../capability.ts';
-import type { JudgeContext } from '../../ingest/judge-seam.ts';
+import type { JudgeContext } from '../../ingest/records.ts';
 import type { LoadField } from '../../load/seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import { missingKey, openPersonal } from '../personal/personal.ts';

@@ -1,6 +1,6 @@
 import type { PropertyEntity } from '../../domain/entity.ts';
 import type { Reason } from '../../domain/reject.ts';
-import type { JudgeStage } from '../../ingest/judge-seam.ts';
+import type { JudgeStage } from '../../ingest/records.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { RecordCells } from './cells.ts';
 

@@ -74,10 +74,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   );
 }
 
-/**
- * Shows that the profile does not exist. On request, also shows other data that is stored under the
- * same id.
- */
+/** On request, shows other data that is stored under the same id. */
 function Missing({ entity, id }: Who): VNode {
   const [isOpen, open] = useState(false);
   if (isOpen)
@@ -208,10 +205,7 @@ const makers = {
   deletion: 'a deletion',
 } as const;
 
-/**
- * Shows the changes of a profile. `of` is the API path of the profile. Each change has an author, a
- * time, and the profile before the change.
- */
+/** `of` is the API path of the profile. */
 function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
   const cursor = query.get('cursor');

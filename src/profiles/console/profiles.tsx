@@ -77,10 +77,7 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-/**
- * Shows the number of profiles, which may be an estimate. The number comes from the preview of
- * exports, which limits the time for counting.
- */
+/** May be an estimate: the number comes from the preview of exports, which limits its time. */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
   const { data } = useData(entity, (signal) => post<ExportPreview>(`${exportsPath}/preview`, body, signal));
