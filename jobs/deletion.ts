@@ -3,9 +3,9 @@ import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import type { DeletionContext } from '../src/deletion/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** Number of consecutive lost workers after which a deletion fails. Progress resets the count. */
+/** Consecutive lost workers after which a deletion fails. Progress resets the count. */
 export const MAX_DELETION_LOSSES = 10;
-/** Number of consecutive errors after which a deletion fails. Progress resets the count. */
+/** Consecutive errors after which a deletion fails. Progress resets the count. */
 const MAX_DELETION_FAILURES = 5;
 
 export const deletionJob: TaskKind<DeletionContext> = {

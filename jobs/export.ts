@@ -7,10 +7,7 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 export const MAX_EXPORT_LOSSES = 5;
 export const MAX_EXPORT_FAILURES = 5;
 
-/**
- * Runs an export. Every attempt starts from the beginning, so even transient errors count toward
- * the maximum number of attempts.
- */
+/** Every attempt starts from the beginning, so even transient errors count as failures. */
 export const exportJob: TaskKind<ExportContext> = {
   name: 'export',
   stops: 'at once',

@@ -1,7 +1,6 @@
 /*
- * Kinds of background tasks. Each kind defines how many errors it tolerates, how long it pauses
- * after an error, what happens after a final failure, and which function in src/ it calls.
- * `worker.ts` runs the tasks.
+ * Kinds of background tasks: the errors that each tolerates, its pauses, what follows a final
+ * failure, and the function in src/ that it calls. `worker.ts` runs the tasks.
  */
 
 import type { Poller } from '../src/base/timers.ts';
@@ -17,7 +16,7 @@ import { pruneJob } from './prune.ts';
 
 export interface Jobs {
   readonly kinds: readonly TaskKind<System>[];
-  /** Starts the capabilities' pollers. The caller must stop them before `close`. */
+  /** Starts the capabilities' pollers, which the caller stops before `close`. */
   start(wake: (kind: TaskKindName) => void): readonly Poller[];
   close(): void;
 }
@@ -30,7 +29,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Fault tests pass their own `seams` to replace the work of the capabilities. */
+/** Fault tests replace the work of the capabilities by `seams`. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

@@ -6,12 +6,9 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/**
- * Number of workers lost while running the same task after which the load fails. The task is then
- * probably the cause.
- */
+/** After so many workers lost on the same task, the task is probably the cause. */
 export const MAX_CHUNK_LOSSES = 10;
-/** Maximum number of attempts for a chunk that fails with errors not known to be transient. */
+/** Errors known to be transient do not count. */
 const MAX_CHUNK_FAILURES = 5;
 
 const loadDefaults = {
@@ -22,16 +19,10 @@ const loadDefaults = {
   fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
 } as const satisfies Partial<TaskKind<LoadContext>>;
 
-/**
- * Prepares a restarted load so that its chunks can be processed. If the load applies a plan, also
- * checks whether profiles have changed since the plan was made.
- */
+/** Prepares a restarted load. For a plan, also checks whether profiles have changed since. */
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 
-/**
- * Processes one chunk. Starting a load creates its chunk tasks, and the last chunk creates the
- * `finish` task.
- */
+/** Starting a load creates its chunk tasks, and the last chunk creates the `finish` task. */
 export const chunkJob: TaskKind<LoadContext> = {
   ...loadDefaults,
   name: 'chunk',

@@ -4,7 +4,7 @@ import { dayMs, periodic } from '../src/tasks/periodic.ts';
 import { repeatTask } from '../src/tasks/store.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
 
-/** Prunes daily. All workers share one task, which is due again a day after its previous run. */
+/** All workers share one task, which is due again a day after its previous run. */
 export const pruneJob: TaskKind<PruneContext & TaskContext> = {
   ...periodic,
   name: 'prune',

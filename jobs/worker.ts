@@ -14,33 +14,29 @@ import { removeWorker, showWorker } from '../src/tasks/worker-store.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/**
- * Maximum milliseconds at shutdown, after the jobs have stopped, for tasks that bypass the queue.
- * The last job may have created such tasks.
- */
+/** At shutdown, the last job may have created tasks that bypass the queue. */
 const runnerGraceMs = 5_000;
 /** Fraction of SHUTDOWN_MS after which chunks that are still running are released. */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Stops claiming tasks. Releases exports and deletions immediately. Releases chunks after a part
-   * of SHUTDOWN_MS (`deadlineShare`). A released task does not lose an attempt.
+   * Releases exports and deletions immediately, and chunks after `deadlineShare`. A released task
+   * does not lose an attempt.
    */
   stop(): Promise<void>;
 }
 
 export interface WorkerOptions {
-  /** Default: a process whose worker belongs to a single command, not to a service. */
+  /** Default: the worker of a single command, not of a service. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Runs a task during which several workers died. Default: runs it in this worker's process. */
+  /** Runs a task that several workers died with. Default: in this worker's process. */
   readonly runAlone?: RunAlone;
 }
 
 /**
- * Starts a worker, which consumes the queues, reconciles tasks, runs the capabilities' pollers and
- * records a heartbeat.
+ * Consumes the queues, reconciles tasks, runs the capabilities' pollers and records a heartbeat.
  */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
@@ -80,7 +76,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      // A stop must be fast, but an export, a deletion or a run can take arbitrarily long.
+      // A stop must be fast, but these tasks can take arbitrarily long.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),
@@ -107,7 +103,7 @@ function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKin
   return runners;
 }
 
-/** A queue job only signals that work is due. Its handler reads the next task from the ledger. */
+/** A queue job only signals that work is due. The next task comes from the ledger. */
 function taskJobs(
   system: System,
   { kinds: all }: Jobs,

@@ -1,5 +1,5 @@
-// Functions that change environments, keys and sessions for a person. Each of them also records the
-// change as an act (`src/postgres/acts.ts`).
+// Changes environments, keys and sessions for a person, and records each change as an act
+// (`src/postgres/acts.ts`).
 import { type ActContext, act } from '../postgres/acts.ts';
 import {
   changeEnvironment,
@@ -17,7 +17,6 @@ import {
   rotateApiKey,
 } from './key-store.ts';
 
-/** @throws the same errors as `createEnvironment` */
 export function addEnvironment(context: ActContext, name: string): Promise<ListedEnvironment> {
   return act(
     context,
@@ -26,7 +25,6 @@ export function addEnvironment(context: ActContext, name: string): Promise<Liste
   );
 }
 
-/** @throws the same errors as `changeEnvironment` */
 export function setEnvironment(
   context: ActContext,
   name: string,
@@ -44,7 +42,6 @@ export function setEnvironment(
   );
 }
 
-/** @throws the same errors as `createApiKey` */
 export function issueKey(
   context: ActContext,
   environmentId: number,
@@ -62,7 +59,6 @@ export function issueKey(
   );
 }
 
-/** @throws the same errors as `rotateApiKey` */
 export function replaceKey(
   context: ActContext,
   environmentId: number,

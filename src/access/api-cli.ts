@@ -1,6 +1,4 @@
-/**
- * `sluice api`: sends one request to the service. The command adds the service's address and a key.
- */
+/** `sluice api`: sends one request to the service. */
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
@@ -20,10 +18,7 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/**
- * Lifetime of the key that the command creates for one call. The command normally deletes the key
- * afterwards, but cannot if its process is killed.
- */
+/** The command cannot delete its key if its process is killed. */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({
@@ -136,9 +131,7 @@ function serviceUrl({ publicUrl, host, port }: Config): string {
   return `http://${reachable}:${port}`;
 }
 
-/**
- * Resolves a path to a URL of the service. Refuses other hosts, because they would receive the key.
- */
+/** Refuses other hosts, because they would receive the key. */
 function resolvePath(base: string, path: string): URL {
   const text = `${base.replace(/\/$/, '')}/${path.replace(/^\/+/, '')}`;
   if (/^[a-z]+:\/\//i.test(path) || !URL.canParse(text))
@@ -177,8 +170,7 @@ async function answer(
       process.exitCode = exitCodes.failed;
     }
     const link = paginate ? /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') : null;
-    // The URL in the `Link` header may have a host that is not reachable from this machine.
-    // Therefore, only its query is used.
+    // The host of the URL may not be reachable from this machine, so only its query is used.
     const query: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
     next = query === null || terminal.closed ? null : { ...request, url: new URL(query, request.url) };
   }

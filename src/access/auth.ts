@@ -8,9 +8,8 @@ import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key or the session of each request before the body is read. A revoked key is refused
- * at once by most routes. The routes for single records and profiles may accept it for another
- * second, because they cache keys. The console sends a session cookie instead of a key.
+ * Checks the key or the session cookie before the body is read. A revoked key is refused at once by
+ * most routes. Routes of single records and profiles cache keys for a second.
  */
 export function addAuth(app: FastifyInstance, system: System): void {
   const { db, config, acts } = system;
@@ -37,8 +36,7 @@ export function addAuth(app: FastifyInstance, system: System): void {
     const problem = admitted(request, reply, result, 'ingest') ?? app.countCall(request, reply);
     if (problem !== undefined) throw problem;
   });
-  // This hook takes a callback instead of returning a promise. A callback can admit a cached caller
-  // in the same turn of the event loop.
+  // A callback, unlike a promise, admits a cached caller in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope, trustsKnownKeys, keyInBody } = request.routeOptions.config;
     const isLater = keyInBody === true && request.headers.authorization === undefined;
@@ -98,10 +96,7 @@ function admit(
 const expectedHeader = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/**
- * Error details by reason. Three reasons share one text, so that nobody can find out which keys
- * exist.
- */
+/** Three reasons share one text, so that nobody can find out which keys exist. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${expectedHeader} is missing`,
   malformed: `not of the form that is expected: ${expectedHeader} (or Bearer, or the key alone), a key that begins with slk_`,

@@ -1,7 +1,4 @@
-/**
- * `sluice env`, `sluice keys` and `sluice console`: manage environments, keys, and console
- * sessions.
- */
+/** `sluice env`, `sluice keys` and `sluice console`. */
 
 import {
   choice,
@@ -189,10 +186,7 @@ const rotateKey = defineCommand({
   },
 });
 
-/**
- * Prints a new key. Only the key itself is written to standard output, so that `$(…)` in a shell
- * captures only the key.
- */
+/** Standard output has only the key, so that `$(…)` in a shell captures nothing else. */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   printDone({ terminal, json }, { ...renderKey(issued), key: issued.key }, issued.key);

@@ -42,13 +42,10 @@ interface NewSession {
   readonly cookie: string;
 }
 
-/** Key id that is stored with sessions opened with ADMIN_KEY or a link. */
+/** Stored with sessions opened with ADMIN_KEY or a link. */
 const adminKeyId = 'ADMIN_KEY';
 
-/**
- * Signs in with a key. Returns `null` if the key is invalid. @throws InputError `not_found` for an
- * unknown environment
- */
+/** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */
 export async function signIn(
   context: ActContext,
   config: ConfiguredKeys,
@@ -74,7 +71,7 @@ export async function signIn(
     : openSession(context, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
-/** Signs in with a one-time link. Returns `null` if the link has been used or has expired. */
+/** Returns `null` if the link has been used or has expired. */
 export async function signInByLink(
   context: ActContext,
   token: string,
@@ -84,7 +81,7 @@ export async function signInByLink(
   return environmentId === null ? null : openSession(context, { environmentId, holder: 'link' }, client);
 }
 
-/** Returns the token of a one-time link. Opening the link signs the user in as an administrator. */
+/** Returns a token whose link signs in once, as an administrator. */
 export async function createSignInLink(context: ActContext, environmentId: number): Promise<string> {
   const token = makeSecret();
   await act(
@@ -97,7 +94,6 @@ export async function createSignInLink(context: ActContext, environmentId: numbe
 
 export interface Opening {
   readonly environmentId: number;
-  /** Name of the `SignInWay` that opened the session. */
   readonly holder: string;
   readonly keyId?: string;
   readonly secret?: string;
@@ -105,10 +101,7 @@ export interface Opening {
   readonly expiresAt?: Date | null;
 }
 
-/**
- * Always creates a new cookie, so that an attacker cannot make a browser use a cookie that the
- * attacker knows.
- */
+/** Always creates a cookie, so that an attacker cannot make a browser use a known one. */
 export async function openSession(
   context: ActContext,
   opening: Opening,
@@ -143,7 +136,7 @@ function sessionActor(session: ActingSession): Actor {
   return { kind, name: shownKeyId(session), sessionId: session.sessionId };
 }
 
-/** Returns the person or key that began a session. `null` if the session has ended. */
+/** `null` if the session has ended. */
 export async function findSessionActor(db: Database, sessionId: string): Promise<Actor | null> {
   const session = await findLiveSession(db, sessionId);
   return session === undefined ? null : sessionActor(session);
@@ -183,7 +176,7 @@ const ways: Readonly<Record<Holder, SignInWay<CoreSession>>> = {
   link: { holder: 'link', admit: async () => everything },
 };
 
-/** Returns true if `key`, which is API_KEY or ADMIN_KEY, has not changed since the sign-in. */
+/** True if `key` (API_KEY or ADMIN_KEY) has not changed since the sign-in. */
 function isMarked({ cookie, row: { mark } }: CoreSession, key: string | null): boolean {
   return key !== null && mark !== null && timingSafeEqual(markOf(cookie, key), mark);
 }
@@ -196,10 +189,7 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
-/**
- * Returns the caller to whom a session cookie belongs, or a refusal. `turns` limits only the
- * look-up of the cookie. `admit` is outside that limit, because it may call another service.
- */
+/** `turns` limits only the look-up of the cookie, because `admit` may call another service. */
 export async function verifySession(
   context: SessionContext,
   cookie: string,
@@ -228,7 +218,6 @@ async function findOpenSession(db: Database, cookie: string): Promise<SessionRow
   return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
 }
 
-/** Returns the names of the environments to which the caller may switch. */
 export async function listReachable(context: SessionContext, caller: Caller): Promise<readonly string[]> {
   const { session, environment } = caller;
   if (session === undefined) return [environment.name];

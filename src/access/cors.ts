@@ -1,4 +1,4 @@
-/* Lets pages from other origins send records. The environment of the key must allow the origin. */
+/* Lets pages of the origins that a key's environment allows send records. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
@@ -9,14 +9,11 @@ import { listEnvironments } from './environment-store.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Refuses a page whose origin the caller's environment does not allow. The caller must already
-     * be known.
-     */
+    /** Refuses an origin that the caller's environment does not allow. The caller must be known. */
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }
   interface FastifyRequest {
-    /** Environments that allow the origin of the request. `null` if the origin was not checked. */
+    /** Environments that allow the origin. `null` if it was not checked. */
     allowedBy: ReadonlySet<number> | null;
   }
 }
@@ -27,10 +24,7 @@ const maxHeadersLength = 1_000;
 
 type Origins = ReadonlyMap<string, ReadonlySet<number>>;
 
-/**
- * Answers preflight requests if any environment allows the origin. A preflight request has no key,
- * so its environment is not known.
- */
+/** A preflight request has no key, so it suffices that any environment allows the origin. */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
   const paths: RegExp[] = [];
   app.addHook('onRoute', ({ url, config }) => {
@@ -63,8 +57,7 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
-    // Some SDKs require this header. It is harmless, because requests from other pages cannot use
-    // cookies.
+    // Some SDKs require this header. It is harmless: other pages cannot use cookies.
     .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id');
 }

@@ -34,7 +34,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
   return environment;
 }
 
-/** Adds an environment. Returns `null` if its name already exists. */
+/** `null` if the name already exists. */
 async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')
@@ -49,10 +49,6 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/**
- * Adds the automatic properties of a new environment. Must be called in the transaction that
- * creates it.
- */
 async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -67,10 +63,7 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
   await db.insertInto('properties').values(rows).execute();
 }
 
-/**
- * Locks an environment until the transaction ends, so that transactions change its settings one at
- * a time. Loads and records do not wait for this lock.
- */
+/** Transactions change the settings one at a time. Loads and records do not wait. */
 export async function lockEnvironment(db: Database, environmentId: number): Promise<void> {
   await selectWhere(db, 'environments', { environmentId })
     .select('environment_id')
@@ -149,9 +142,7 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/**
- * Returns the secret for a purpose. Creates it if it is missing. All processes use the same secret.
- */
+/** Creates a missing secret. All processes use the same one. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

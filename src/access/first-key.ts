@@ -6,16 +6,15 @@ import { listApiKeys } from './key-store.ts';
 import { requireEnvironment } from './require-environment.ts';
 
 /**
- * Creates the environment `default` if it is missing. Also creates a key if the environment has
- * never had one, for example after `sluice import`. Returns the new key, or `null` if none was
- * created. The key cannot be read again later.
+ * Creates a key if `default` has never had one, for example after `sluice import`. Returns the new
+ * key, which cannot be read again, or `null`.
  */
 export function ensureFirstKey({ db, acts }: ActContext): Promise<string | null> {
   return inOneTransaction(db, async (transaction) => {
     const context = { db: transaction, acts };
     const { environmentId } = await requireEnvironment(context, defaultEnvironmentName);
     await lockEnvironment(transaction, environmentId);
-    // Revoked keys count too: an operator who has revoked the last key does not expect a new one.
+    // An operator who has revoked the last key does not expect a new one.
     if ((await listApiKeys(transaction, environmentId)).length > 0) return null;
     return (await issueKey(context, environmentId, { label: 'first key' })).key;
   });

@@ -77,7 +77,7 @@ const revoke = route({
   },
 });
 
-/** Accepts any valid key. The authentication hook has already refused invalid keys. */
+/** The authentication hook has already refused invalid keys. */
 const validate = route({
   at: 'GET /v1/validate',
   operationId: 'validateKey',

@@ -17,10 +17,7 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/**
- * Maximum number of sessions per key or user, including ended sessions. Adding another session
- * deletes the oldest.
- */
+/** Per key or user, including ended sessions. A further session deletes the oldest. */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -74,14 +71,12 @@ export function listApiKeys(db: Database, environmentId: number) {
     .execute();
 }
 
-/**
- * Deletes a key that a command created for itself. Unlike a revoked key, it is no longer listed.
- */
+/** Unlike a revoked key, a deleted one is no longer listed. */
 export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Revokes a key. Returns false if the key was already revoked. @throws InputError `not_found` */
+/** Returns false if the key was already revoked. @throws InputError `not_found` */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`now()` })
@@ -94,9 +89,8 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * Creates a second key with the label and scopes of the first. The first key then expires at
- * `oldExpiresAt`. @throws InputError `not_found` for an unknown or revoked key, or `invalid_field`
- * for invalid dates
+ * The new key has the label and scopes of the first, which then expires at `oldExpiresAt`. @throws
+ * InputError `not_found` for an unknown or revoked key, `invalid_field` for invalid dates
  */
 export async function rotateApiKey(
   db: Database,
@@ -142,12 +136,11 @@ const keyColumns = camel(
 );
 
 /**
- * 32 characters that are hard to confuse. The five low bits of a random byte select one of them,
- * without bias.
+ * 32 characters that are hard to confuse: five low bits of a random byte select one without bias.
  */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const idLength = 12;
-/** 40 characters of 5 bits each are 200 bits. */
+/** 40 characters of 5 bits are 200 bits. */
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
@@ -156,12 +149,12 @@ function generateKey(): { readonly keyId: string; readonly text: string } {
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** Returns the id that is part of a key, or `null` if the text does not have the form of a key. */
+/** `null` if the text does not have the form of a key. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/** SHA-256. This fast hash is safe, because every secret has at least 200 random bits. */
+/** SHA-256 is safe here, because every secret has at least 200 random bits. */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -193,7 +186,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Records the time at which the key was last used, at most once a minute. */
+/** At most once a minute. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -211,19 +204,14 @@ export interface NewSession {
   readonly keyId: string | null;
   readonly subject: string | null;
   /**
-   * HMAC of API_KEY or ADMIN_KEY. If that key changes, the session ends. `null` for other ways to
-   * sign in.
+   * HMAC of API_KEY or ADMIN_KEY, whose change ends the session. `null` for other ways to sign in.
    */
   readonly mark: Buffer | null;
   readonly client: string;
-  /** The session ends at this time, but at the latest when CONSOLE_SESSION_MS has passed. */
+  /** The session ends by CONSOLE_SESSION_MS at the latest. */
   readonly expiresAt: Date | null;
 }
 
-/**
- * Adds a session. If its key or user then has more than MAX_SESSIONS_PER_KEY sessions, deletes the
- * oldest.
- */
 export async function insertSession(db: Database, { cookie, expiresAt, ...session }: NewSession) {
   return inOneTransaction(db, async (transaction) => {
     const added = await transaction
@@ -249,10 +237,7 @@ export async function insertSession(db: Database, { cookie, expiresAt, ...sessio
   });
 }
 
-/**
- * Finds the session of a cookie, together with the session's environment and key. Also finds ended
- * sessions.
- */
+/** Also finds ended sessions. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')
@@ -286,9 +271,7 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/**
- * Ends a session. Returns false if the session had already ended. @throws InputError `not_found`
- */
+/** Returns false if it had already ended. @throws InputError `not_found` */
 export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`now()` })
@@ -313,7 +296,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/** Returns the link's environment, or `null` if the link is unknown, used or expired. */
+/** `null` if the link is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

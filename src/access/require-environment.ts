@@ -4,10 +4,7 @@ import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
 import { addEnvironment } from './acts.ts';
 import { findEnvironment } from './environment-store.ts';
 
-/**
- * Finds the environment of a command. Creates the environment `default` if it is missing.
- * @throws UsageError if any other environment is missing
- */
+/** Creates `default` if it is missing. @throws UsageError if another environment is missing */
 export async function requireEnvironment(
   system: Pick<System, 'db' | 'acts'>,
   name: string,

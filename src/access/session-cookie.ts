@@ -4,7 +4,7 @@ import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isForwardedTls } from '../http/page.ts';
 
-/* Cookie of a console session. Only requests from the console itself may use it. */
+/* Only requests of the console itself may use the cookie of its session. */
 
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
@@ -36,18 +36,12 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
   return [`${name}=${value}`, ...attributes].join('; ');
 }
 
-/**
- * Returns true if the browser uses TLS, according to PUBLIC_URL or the proxy's header. A forged
- * header does no harm, because it can only restrict the cookie to TLS.
- */
+/** By PUBLIC_URL or the proxy's header. A forged header can only restrict the cookie to TLS. */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }
 
-/**
- * Returns true if the browser is on this machine. A proxy forwards requests from anybody, so a
- * proxied request counts as coming from another machine.
- */
+/** A proxied request counts as another machine's, because anybody may be behind the proxy. */
 export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
   return !isForwarded && [ip, socket.remoteAddress ?? ''].every(isLoopback);
@@ -60,10 +54,8 @@ function isLoopback(address: string): boolean {
 const reading = new Set(['GET', 'HEAD']);
 
 /**
- * Returns the error for a request that may not use the cookie, otherwise `null`. `SameSite=Strict`
- * is not enough, because it allows requests from other ports of the host. Browsers send
- * `Sec-Fetch-Site` only over trusted connections. They send `Origin` with every request that
- * changes data.
+ * `SameSite=Strict` allows requests from other ports of the host. Browsers send `Sec-Fetch-Site`
+ * only over trusted connections, and `Origin` with every change.
  */
 export function crossOriginProblem(request: FastifyRequest): Error | null {
   const { 'sec-fetch-site': site, origin, host } = request.headers;

@@ -35,7 +35,7 @@ async function renderCaller(system: System, caller: Caller): Promise<Static<type
   };
 }
 
-/** Routes with this setting work even under overload, so that the operator can use the console. */
+/** The operator can use the console even under overload. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

@@ -1,8 +1,6 @@
 /*
- * Authenticates callers and determines their scopes. An API key belongs to one environment.
- * `verifyKey` returns the caller for an Authorization header. `KeyCache` caches callers for a
- * second. Keys are stored as digests and compared in constant time. The sessions of browsers are in
- * `console-session.ts`.
+ * Authenticates callers. Keys are stored as digests and compared in constant time.
+ * `console-session.ts` has the sessions of browsers.
  */
 
 import pLimit from 'p-limit';
@@ -16,29 +14,25 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/**
- * Limits for look-ups of keys and cookies that no earlier look-up has found valid: maximum number
- * of running look-ups, and of waiting ones.
- */
+/** Look-ups of keys and cookies that have not been valid before. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
 export const staticKeyId = 'API_KEY';
 
 /**
- * If a key id is unknown, the key is compared with this digest. Otherwise, the shorter response
- * time would reveal that the id does not exist.
+ * Compared with a key of an unknown id. A shorter response would reveal that the id does not exist.
  */
 const noDigest = digestKey('');
 
-/** Schemes that may precede a key. A header without a scheme consists only of the key. */
+/** A header without a scheme is the key itself. */
 const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 
-/** Returns the key in an Authorization header, or `null` if the header is malformed. */
+/** `null` if the header is malformed. */
 function keyIn(value: string): string | null {
   const [, scheme = '', text = null] = header.exec(value) ?? [];
   if (text === null || scheme.toLowerCase() !== 'basic') return text;
-  // SDKs that do not support bearer tokens send the key as the user name. The password is ignored.
+  // SDKs without bearer tokens send the key as the user name. The password is ignored.
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
@@ -46,14 +40,9 @@ export interface Turns {
   run<T extends object>(credential: string, lookUp: () => Promise<T | KeyRefusal>): Promise<T | KeyRefusal>;
 }
 
-/** Starts every look-up immediately, without a limit. */
 export const noTurns: Turns = { run: (_credential, lookUp) => lookUp() };
 
-/**
- * Returns the caller for an Authorization header, or a refusal. The usual header is `Token <key>`.
- * See `keyIn` for the other forms. `staticKey` (API_KEY) grants every scope in the environment
- * `default`.
- */
+/** `staticKey` (API_KEY) grants every scope in the environment `default`. */
 export async function verifyKey(
   db: Database,
   staticKey: string | null,
@@ -75,8 +64,7 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // The request does not wait for this update, because the time of last use is only shown to
-  // people.
+  // People see the time of last use, so the request does not wait for it.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
@@ -94,7 +82,7 @@ async function defaultCaller(db: Database): Promise<Caller | KeyRefusal> {
 interface CachedCaller {
   readonly caller: Caller;
   readonly expiresAt: number;
-  /** Time after which the next request renews the entry in the background. */
+  /** Then, the next request renews the entry in the background. */
   renewAt: number;
 }
 
@@ -109,16 +97,12 @@ interface KeyCacheOptions {
   readonly now?: () => number;
 }
 
-/**
- * Maximum length of a cached header. Longer headers cannot contain one of our keys, so they are
- * looked up each time.
- */
+/** Longer headers cannot contain a key, so they are looked up each time. */
 const maxHeaderLength = 256;
 
 /**
- * Briefly caches the callers of valid headers, and shares concurrent look-ups. A hash table does
- * not compare in constant time. That is safe because its hashes have a secret seed and a key has
- * 200 random bits.
+ * Caches callers of valid headers, and shares look-ups. A hash table does not compare in constant
+ * time, but its hashes have a secret seed and a key has 200 random bits.
  */
 export class KeyCache {
   readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
@@ -135,10 +119,7 @@ export class KeyCache {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /**
-   * Returns the cached caller, or `null` if the header is not cached. If the entry is about to
-   * expire, renews it in the background.
-   */
+  /** Renews an entry in the background before it expires. */
   get(header: string): Caller | null {
     const entry = this.#cached.get(header);
     if (entry === undefined) return null;
@@ -149,18 +130,16 @@ export class KeyCache {
     }
     if (now >= entry.renewAt) {
       entry.renewAt = entry.expiresAt;
-      // If the renewal fails, the entry remains valid until it expires.
+      // The entry remains valid until it expires.
       this.find(header).catch(() => undefined);
     }
     return entry.caller;
   }
 
-  /** Looks up the caller, or joins a running look-up of the same header. */
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // Does not join a look-up that is older than the lifetime of a cache entry. The key may have
-    // been revoked since that look-up started.
+    // The key may have been revoked since an older look-up started.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -180,19 +159,18 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // The lifetime starts with the look-up, because the key may be revoked while it is running.
+    // The key may be revoked during the look-up.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }
 }
 
-/** Maximum length of a remembered credential. Our keys and cookies are shorter. */
+/** Our keys and cookies are shorter. */
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies immediately if they have been valid before. All other look-ups share a
- * small concurrency limit. Otherwise, requests with invalid keys could occupy all database
- * connections.
+ * Looks up keys and cookies at once if they have been valid before. The others share a small limit:
+ * they could occupy all database connections.
  */
 export class LookupTurns implements Turns {
   readonly #good = new Set<string>();
@@ -203,9 +181,7 @@ export class LookupTurns implements Turns {
     this.#maxGood = maxGood;
   }
 
-  /**
-   * @throws TransientError if too many look-ups are waiting, or if the database does not respond
-   */
+  /** @throws TransientError if too many look-ups wait, or if the database does not respond */
   async run<T extends object>(
     credential: string,
     lookUp: () => Promise<T | KeyRefusal>,
@@ -223,7 +199,7 @@ export class LookupTurns implements Turns {
     return this.#others(find);
   }
 
-  /** Remembers only valid credentials, so that invalid ones cannot displace them. */
+  /** Invalid credentials cannot displace valid ones. */
   #remember(credential: string, result: object): void {
     this.#good.delete(credential);
     if (isRefusal(result) || credential.length > maxCredentialLength) return;
@@ -235,10 +211,7 @@ export class LookupTurns implements Turns {
   }
 }
 
-/**
- * Sets a deadline for a look-up in the database. A frozen database keeps its connections open.
- * Without the deadline, the look-up would never end.
- */
+/** A frozen database keeps its connections open, so its look-up would never end. */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');

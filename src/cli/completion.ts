@@ -1,4 +1,4 @@
-/** `sluice completion`. The shell script calls the program to get the words that can follow. */
+/** The shell script of `sluice completion` asks the program for the words that can follow. */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';

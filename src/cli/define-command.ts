@@ -1,4 +1,4 @@
-/** Defines commands. All of them handle --env, --json, help and settings in the same way. */
+/** Defines commands, which treat --env, --json, help and settings alike. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { capitalise } from '../base/wording.ts';
@@ -24,23 +24,23 @@ export interface Invocation<F = unknown, A = unknown> {
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
   readonly summary: string;
-  /** Default: the summary, written as a sentence. */
+  /** Default: the summary, as a sentence. */
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O | ((cli: Cli) => O);
-  /** True if the command accepts --env. A string also replaces the option's description. */
+  /** A string replaces the description of --env. */
   readonly environment?: true | string;
-  /** True if the command accepts --json. A string also replaces the option's description. */
+  /** A string replaces the description of --json. */
   readonly json?: true | string;
-  /** Treats unknown options as arguments. */
+  /** Unknown options are arguments. */
   readonly passesOptions?: true;
-  /** Text shown before the examples, usually about exit codes. */
+  /** Shown before the examples, usually about exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
   /**
-   * At most one of these is set. `run` is called without a session, `inSession` with the database,
-   * and `inEnvironment` also with the environment given by --env.
+   * At most one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
+   * also the environment of --env.
    */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
@@ -87,7 +87,6 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   };
 }
 
-/** Adds a subcommand if its parent command exists. */
 export function below(name: string, add: AddCommand): AddCommand {
   return (program, cli) => {
     const parent = program.commands.find((command) => command.name() === name);
@@ -133,7 +132,7 @@ export function flag(flags: string, description: string): OptionOf<boolean> {
   return optionOf(option.negate ? option : option.default(false));
 }
 
-/** Hides an option that is meant only for sluice's own processes. */
+/** Such an option is only for sluice's own processes. */
 export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }
@@ -148,10 +147,7 @@ export function text<F extends string | undefined = undefined>(
 
 type Parse<T> = (text: string, earlier: T) => T;
 
-/**
- * Defines an option with a value. `parse` may throw InvalidArgumentError. If the option is
- * repeated, `earlier` is its value so far.
- */
+/** `parse` may throw InvalidArgumentError. `earlier` is the value so far of a repeated option. */
 export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback?: T): OptionOf<T> {
@@ -171,7 +167,7 @@ export function repeated(flags: string, description: string): OptionOf<readonly 
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
 
-/** A positional argument: `<one>`, `[one]`, `<several...>` or `[several...]`. */
+/** `<one>`, `[one]`, `<several...>` or `[several...]`. */
 export interface ArgumentOf<A> {
   readonly name: string;
   readonly description: string;
@@ -196,10 +192,7 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/**
- * Returns a parser for ids. Text that cannot be an id is refused without a query. @throws
- * UsageError
- */
+/** Text that cannot be an id is refused without a query. @throws UsageError */
 export function parseIdOf(what: string, list: string): (text: string) => string {
   return (text) => {
     if (uuid.test(text)) return text.toLowerCase();
@@ -244,10 +237,7 @@ export function parseListOf<const T extends string>(
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/**
- * Parses a time relative to now (`30m`, `12h`, `90d`), or a date such as 2027-01-31. A date means
- * midnight UTC.
- */
+/** Reads a time relative to now (`30m`, `12h`, `90d`), or a date, which means midnight UTC. */
 function parseTime(text: string, direction: 1 | -1, complaint: string): Date {
   const match = /^(\d{1,6})([mhd])$/.exec(text);
   if (match !== null)

@@ -11,17 +11,17 @@ import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
-/** Exit codes, which scripts rely on. */
+/** Scripts rely on them. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
-  /** The command line or a file is wrong, so the same call would fail again. */
+  /** The same call would fail again. */
   usage: 2,
-  /** The command was stopped by Ctrl-C. Shells use the same code. */
+  /** By Ctrl-C. Shells use the same code. */
   interrupted: 130,
 } as const;
 
-/** Returns the exit code for the state of a job that may still be running. */
+/** The job may still be running. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
@@ -31,7 +31,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A failure that the message explains completely, so no stack is needed. */
+/** Its message explains the failure completely, so no stack is needed. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -39,11 +39,11 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** True if the stack may help. The stack is then shown at LOG_LEVEL=debug. */
+  /** The stack may help: LOG_LEVEL=debug shows it. */
   readonly unforeseen: boolean;
 }
 
-/** Codes of input errors that the same call would cause again. */
+/** The same call would cause these errors again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -86,7 +86,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const advice = adviceByCode[code] ?? explainConnection(error)?.advice;
   if (advice !== undefined) return failed(advice);
   if (isTransient(error)) {
-    // If a server or pooler responded, its message states the reason.
+    // A server or pooler that responded states the reason.
     const reason = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${reason}. Is its server still running? Then try again.`);
   }
@@ -108,7 +108,6 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** For an AggregateError, returns the code of its first error. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

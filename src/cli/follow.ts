@@ -10,22 +10,19 @@ export interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** Pauses are short at first, because many jobs are small. */
+/** Short at first, because many jobs are small. */
 const pollMs = growing(20, 200, 1.3);
-/** Maximum time to wait for the database to come back, for example after a restart. */
+/** The database may come back, for example after a restart. */
 const outageMs = 60_000;
 
 interface StateReader<T> {
   readonly read: () => Promise<T>;
   readonly show: (seen: T) => void;
   readonly whenGone?: string;
-  /** Default: a growing pause. */
   readonly everyMs?: Pause | undefined;
 }
 
-/**
- * Polls until the job has ended, the job is held, or the signal is aborted. Returns the last state.
- */
+/** Polls until the job has ended or is held, or the signal is aborted. Returns the last state. */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { read, show, whenGone = '', everyMs = pollMs }: StateReader<T>,
@@ -46,7 +43,7 @@ export async function follow<T extends { readonly endedAt: Date | null; readonly
 }
 
 export interface Progress {
-  /** `share` is a number from 0 to 1, or `null` if it is unknown. */
+  /** `share` is from 0 to 1, or `null` if it is unknown. */
   show(share: number | null, text: () => string): void;
   end(): void;
 }
@@ -55,10 +52,7 @@ const longestName = 28;
 const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
-/**
- * Shows progress as a moving bar, or in a log as a line every few seconds. If `quiet`, shows
- * nothing.
- */
+/** A moving bar, or in a log a line every few seconds. `quiet` shows nothing. */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
   return terminal.live ? movingBar(name) : lines(terminal, name);
@@ -82,8 +76,7 @@ function movingBar(name: string): Progress {
       const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
       const bar = '█'.repeat(Math.floor(BAR_CHARS * (share ?? 0))).padEnd(BAR_CHARS, '░');
       erase();
-      // The line is truncated to the width of the terminal, because a wrapped line could not be
-      // erased.
+      // A wrapped line could not be erased.
       stderr.write(`${short} ${bar} ${percent} ${text()}`.slice(0, stderr.columns - 1));
     },
     end: () => (drawnAt === Number.NEGATIVE_INFINITY ? undefined : erase()),

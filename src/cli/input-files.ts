@@ -16,18 +16,13 @@ export interface Input {
   readonly bytes: number | null;
 }
 
-/**
- * Finds the input files, in the order of the arguments. Files that match the same pattern are
- * sorted.
- * @throws UsageError
- */
+/** In the order of the arguments. Files of one pattern are sorted. @throws UsageError */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');
   const inputs: Input[] = [];
   for (const name of names) inputs.push(...(await findNamed(name)));
   const paths = new Set<string | null>();
-  // A file that is given twice is loaded only once.
   return inputs.filter(({ path }) => !paths.has(path) && paths.add(path));
 }
 
@@ -57,8 +52,8 @@ async function inspect(path: string): Promise<Input | null> {
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
 /**
- * Reads a file, or standard input for `-`. If the content has problems, throws UsageError. With
- * --json, prints the problems as JSON instead and returns `null`.
+ * `-` is standard input. With --json, prints problems as JSON and returns `null`. @throws
+ * UsageError
  */
 export async function readOperatorFile<T>(
   name: string,
@@ -84,7 +79,7 @@ export async function readValidFile<T>(
   throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refusal, consequence));
 }
 
-/** Returns lines of the form `name:line:column: problem`, which editors turn into links. */
+/** Editors turn lines of the form `name:line:column: problem` into links. */
 export function explainProblems(
   name: string,
   { problems, problemCount }: RefusedFile,
@@ -101,10 +96,7 @@ export function explainProblems(
   ].join('\n');
 }
 
-/**
- * Reads a file, or standard input for `-`. Stops reading once there are more than `max` bytes.
- * @throws UsageError if the file cannot be read
- */
+/** Stops once there are more than `max` bytes. @throws UsageError if the file cannot be read */
 export async function readBytes(name: string, max: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];

@@ -11,7 +11,7 @@ import { startWatch } from '../base/timers.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
-/** SIGHUP means that the terminal was closed. */
+/** SIGHUP: the terminal was closed. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
@@ -23,13 +23,10 @@ export interface StopRequest {
   onSecond: (() => void) | null;
 }
 
-/**
- * Maximum milliseconds until npm forwards a Ctrl-C that the terminal has sent to both npm and this
- * process.
- */
+/** npm forwards a Ctrl-C of the terminal, which also reaches this process. */
 const echoMs = 500;
 
-/** Requests a graceful stop at the first signal, and ends the process at the second. */
+/** The second signal ends the process. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;
@@ -63,11 +60,7 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   return request;
 }
 
-/**
- * Returns true if npm started this process. The environment variable alone is not sufficient,
- * because processes started by sluice inherit it. Such a process also has an IPC channel to its
- * parent.
- */
+/** Processes that sluice starts inherit the variable, but they also have an IPC channel. */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
@@ -75,10 +68,7 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /**
-   * Environment variables of the workers. They contain secrets, which would be visible on a command
-   * line.
-   */
+  /** They contain secrets, which a command line would show. */
   readonly processEnv: ProcessEnv;
   readonly args?: readonly string[];
   readonly log: Logger;
@@ -86,7 +76,7 @@ export interface SupervisorOptions {
 
 export interface Supervisor {
   readonly pids: readonly number[];
-  /** Stops the workers after their current chunks. Resolves when all processes have ended. */
+  /** Stops the workers after their current chunks. */
   stop(): Promise<void>;
   kill(): void;
 }
@@ -111,7 +101,7 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
-    // Paths are absolute, because a worker may run in another folder.
+    // Absolute, because a worker may run in another folder.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
@@ -126,16 +116,10 @@ interface Place {
 }
 
 const pauseMs = growing(100, 15_000);
-/**
- * Age from which a worker counts as healthy. A healthy worker that ends is restarted without a
- * pause.
- */
+/** A worker of this age that ends is restarted without a long pause. */
 const healthyMs = 30_000;
 
-/**
- * Restarts a worker each time it ends. As long as workers end early, the pause before a restart
- * doubles.
- */
+/** While workers end early, the pause before a restart doubles. */
 function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
@@ -149,7 +133,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     try {
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
-      // If memory is lacking, `fork` throws. Most other errors are reported as events.
+      // `fork` throws if memory is lacking. Most other errors are events.
       again(messageOf(error), 0);
       return;
     }
@@ -188,21 +172,15 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   };
 }
 
-/**
- * Maximum milliseconds in which a worker stops after its parent has ended. The parent's embedded
- * database ends with the parent.
- */
+/** The parent's embedded database ends with the parent. */
 const orphanMs = 3_000;
 
-/** Returns true for a child process, even after its parent has ended. */
+/** True for a child process, even after its parent has ended. */
 export function isForked(): boolean {
   return process.connected !== undefined;
 }
 
-/**
- * Stops this process when its parent ends. The end of the parent closes the IPC channel, even after
- * kill -9.
- */
+/** The end of the parent closes the IPC channel, even after kill -9. */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
   const leave = (): void => {
@@ -212,11 +190,11 @@ export function followParent(stop: StopRequest, log: Logger): void {
     setTimeout(() => process.exit(1), orphanMs).unref();
   };
   process.once('disconnect', leave);
-  // The channel may already have closed while modules were loading.
+  // The channel may have closed while modules were loading.
   if (process.connected === false) leave();
 }
 
-/** Returns a function that runs a single task in a separate process, with `sluice work --only`. */
+/** Runs a single task in a process of its own, with `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
@@ -233,7 +211,7 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** Starts a child process, whose IPC channel closes when this process ends. */
+/** The child's IPC channel closes when this process ends. */
 function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
   return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
@@ -245,22 +223,17 @@ function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // An error event is also emitted if a signal cannot be sent. If the child did not start, it
-      // has no pid.
+      // A signal that cannot be sent is an error too. A child that did not start has no pid.
       if (child.pid === undefined) resolve(error.message);
     });
   });
 }
 
-// Data may cause an endless loop, which signals and deadlines in the same thread cannot interrupt.
-// Another thread watches the event loop and ends the process, whose leases then lapse. All threads
-// pause together, so a paused process or a sleeping machine does not count as a loop.
+// Data may cause an endless loop. Another thread watches the event loop and ends the process, whose
+// leases then lapse. All threads pause together, so a sleeping machine does not count.
 const ticks = 20;
 
-/**
- * The thread's source is a string, because its file would be different in the bundle, in the build
- * and with tsx.
- */
+/** A string, because a file would differ in the bundle, in the build and with tsx. */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');
@@ -279,10 +252,7 @@ setInterval(() => {
 }, tickMs);
 `;
 
-/**
- * Ends this process if its event loop makes no progress for `silentMs`. The watchdog does not keep
- * the process alive.
- */
+/** Ends this process if its event loop makes no progress for `silentMs`. */
 export function startWatchdog(name: string, silentMs: number): void {
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const tickMs = silentMs / ticks;

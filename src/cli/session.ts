@@ -1,4 +1,3 @@
-/** Finds or starts the database, and opens the system of a command. */
 import { hostname, userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
@@ -38,16 +37,10 @@ export interface SessionOptions {
   readonly mergesSmallLoads?: boolean;
 }
 
-/**
- * Number of database connections of a command. A few connections are sufficient, because a command
- * does one thing at a time, and also queues tasks.
- */
+/** A few connections suffice: a command does one thing at a time, and queues tasks. */
 const poolSize = 4;
 
-/**
- * Runs `work` with the system. Uses a database server that is running, or starts one for this
- * command.
- */
+/** Uses a running database server, or starts one for this command. */
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
@@ -107,10 +100,7 @@ export function withEnvironment<T>(
   );
 }
 
-/**
- * Returns the base URL for links: PUBLIC_URL or the address of `sluice start`. Returns an empty
- * string if the operating system chooses the port of `sluice start`.
- */
+/** Empty if the operating system chooses the port. */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;
@@ -121,16 +111,13 @@ type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
-/**
- * Uses a database server that is running, or waits for one that is starting or stopping. If there
- * is none, starts one.
- */
+/** Waits for a database server that is starting or stopping. */
 export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isTransient: embeddedPostgres.isInUse };
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
-/** Returns the URL of a running database, without starting one. @throws CommandFailed */
+/** Does not start a database. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);
@@ -140,11 +127,7 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/**
- * Refuses to create a new, empty database, because the output of the command would then be
- * misleading.
- * @throws UsageError
- */
+/** The output of a command on a new, empty database would be misleading. @throws UsageError */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -161,13 +144,10 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Name of this command's connections, by which other commands recognise it. */
+/** Other commands recognise this one by it. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/**
- * Waits until no other command uses the embedded server, because the server stops when this command
- * ends.
- */
+/** The embedded server stops when this command ends. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   let isAnnounced = false;
   await pollUntil({ everyMs: othersPollMs }, async () => {

@@ -16,14 +16,14 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Names of the variables in `processEnv` that come from .env. */
+  /** Variables in `processEnv` that come from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
-  /** Script that our child processes run. */
+  /** Script of child processes. */
   readonly entry: string;
-  /** Loaded on demand, because some commands do not need the system. */
+  /** Loaded on demand, because some commands do not need it. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Creates the environment `default` if it is missing. @throws UsageError */
+  /** Creates a missing `default`. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
@@ -33,14 +33,14 @@ export interface Cli {
 
 export interface Settings {
   readonly config: Config;
-  /** Environment variables for child processes, including flags as variables. */
+  /** For child processes, with flags as variables. */
   readonly processEnv: ProcessEnv;
   readonly serviceLog: (role: string) => Logger;
-  /** Creates a log that by default contains only errors. */
+  /** By default, only errors. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Names of settings, by the names that commander gives to their flags. */
+/** Settings by commander's names of their flags. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -73,14 +73,13 @@ export function flagName(setting: string): string {
 }
 
 /**
- * `own` contains settings of the command itself. They take precedence over flags and environment
- * variables.
- * @throws ConfigError
+ * The settings `ofCommand` take precedence over flags and environment variables. @throws
+ * ConfigError
  */
 export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...ofCommand };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  // Child processes inherit variables that their parent has already checked.
+  // The parent has already checked what its children inherit.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
   const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
   const isLevelSet = (processEnv['LOG_LEVEL'] ?? '') !== '';
@@ -96,16 +95,13 @@ export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv
   };
 }
 
-/** Sets variables, and removes the corresponding `NAME_FILE` variables. */
+/** Also removes the corresponding `NAME_FILE` variables. */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/**
- * Writes each warning from the console to the log only once. BullMQ repeats a warning for each
- * connection to Redis.
- */
+/** BullMQ repeats a warning for each connection to Redis. */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {
@@ -121,7 +117,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** Lists names that are probably misspelt settings, together with the correct names. */
+/** With the correct names. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));
@@ -130,10 +126,7 @@ export function listMisspelt({ processEnv, fromDotEnv }: Names) {
 }
 
 const settingNames = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/**
- * Minimum length of names to check. Shorter names may belong to other programs, except in sluice's
- * own .env.
- */
+/** Shorter names may belong to other programs, except in sluice's own .env. */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 

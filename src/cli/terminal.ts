@@ -1,18 +1,18 @@
 import { styleText } from 'node:util';
 import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 
-/** Prints results to standard output, and everything else to standard error. */
+/** Results go to standard output, everything else to standard error. */
 export interface Terminal {
   print(text: string): void;
-  /** Writes bytes unchanged. Resolves when the reader can accept more. */
+  /** Resolves when the reader can accept more. */
   write(bytes: string | Uint8Array): Promise<void>;
-  /** Prints progress, hints or complaints to standard error. */
+  /** Progress, hints or complaints. */
   inform(text: string): void;
   json(value: unknown): void;
   style(style: Parameters<typeof styleText>[0], text: string): string;
-  /** True if standard error is a terminal in which lines can be rewritten. */
+  /** True if lines of standard error can be rewritten. */
   readonly live: boolean;
-  /** True if the reader has closed the pipe (as `| head` does), so no more output is needed. */
+  /** The reader has closed the pipe (as `| head` does). */
   readonly closed: boolean;
 }
 
@@ -22,7 +22,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
   const closedStreams = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
-    // If the reader closes the output, the command continues.
+    // The command continues.
     stream.on('error', (error: NodeJS.ErrnoException) => {
       closedStreams.add(stream);
       if (error.code !== 'EPIPE') process.exitCode = 1;
@@ -55,12 +55,12 @@ function drained(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-/** Returns a time such as `2026-11-20 03:00:00Z`, or a dash for `null`. */
+/** Such as `2026-11-20 03:00:00Z`, or a dash. */
 export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Truncates text to a length. Replaces control characters, because they would move the cursor. */
+/** Control characters would move the cursor. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => replacements[c] ?? '�');
@@ -72,10 +72,7 @@ const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' 
 /** Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
-/**
- * Columns of a table, by title. A title that begins with `>` (such as `>rows`) aligns its column to
- * the right.
- */
+/** By title. A title that begins with `>` aligns its column to the right. */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -134,7 +131,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
     terminal.json(record);
     return;
   }
-  // The version of the schema is meant for programs, so it is not printed.
+  // Only programs need the version of the schema.
   const filled = Object.entries(record).filter(([name, value]) => name !== 'schema' && !isEmpty(value));
   printFields(
     terminal,
@@ -152,7 +149,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** Prints records as a table with the columns `names`. Default: all fields. */
+/** `names` are the columns. Default: all fields. */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],
@@ -172,7 +169,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Fields that contain sentences, which are not truncated. */
+/** Sentences are not truncated. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -185,7 +182,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** The name of a field determines how its value is printed, for example as a size or a duration. */
+/** The name decides, for example whether a number is a size or a duration. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

@@ -8,25 +8,20 @@ import type { Session } from './session.ts';
 const checkMs = 3_000;
 
 export interface Workers {
-  /**
-   * `running`: workers of `sluice start` or `sluice work`. `own`: workers started by this command.
-   */
+  /** `running`: of `sluice start` or `sluice work`. `own`: of this command. */
   readonly whose: 'own' | 'running';
 }
 
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** Maximum number of concurrent tasks, and therefore of worker processes. */
+  /** Bounds the worker processes. */
   readonly tasks?: number | undefined;
-  /** Delay before workers are started. This process may have finished the work by then. */
+  /** This process may have finished the work before workers start. */
   readonly afterMs?: number;
 }
 
-/**
- * Runs `work` while workers run. Afterwards, stops the workers that it has started. At a second
- * Ctrl-C, kills them.
- */
+/** Stops the workers that it has started. A second Ctrl-C kills them. */
 export async function withWorkers<T>(
   session: Session,
   { stop, ...options }: WorkersOptions,
@@ -41,12 +36,12 @@ export async function withWorkers<T>(
   }
 }
 
-/** Starts workers. If other workers are already running, first waits until they have ended. */
+/** If workers are running, first waits until they have ended. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // If Redis is unreachable, the command would wait without any message.
+  // With an unreachable Redis, the command would wait without a message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let supervisor: Supervisor | null = null;
@@ -66,7 +61,7 @@ async function provideWorkers(
       log,
     });
   };
-  // If this command has started the database, all workers recorded in the database have ended.
+  // All workers of a database that this command has started have ended.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
@@ -74,7 +69,7 @@ async function provideWorkers(
   const watch = startWatch(checkMs, async () => {
     if (whose === 'own') return void watch.stop();
     const isWorking = await countLiveWorkers(system.db).then(Boolean, () => true);
-    // `work` may have ended while the query was running.
+    // `work` may have ended during the query.
     if (isWorking || supervisor !== null || isOver) return;
     whose = 'own';
     launch();

@@ -83,8 +83,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Key in the schema of a response. Its value is the name of the response's component in the API
- * document. Refusals with the same single error code share one component.
+ * Key in the schema of a response. Its value is the name of the component that refusals with the
+ * same single error code share.
  */
 export const responseName = Symbol('responseName');
 
@@ -94,10 +94,7 @@ export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, obj
   return Object.fromEntries(statuses.map((status) => [status, errorAnswer(status, of(status))]));
 }
 
-/**
- * Answers by their codes. Most routes share answers. Without sharing, building them would take a
- * third of the start-up time.
- */
+/** Answers by their codes. Building them for each route would take a third of the start-up time. */
 const builtAnswers = new Map<string, object>();
 
 function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
@@ -129,10 +126,7 @@ function buildErrorAnswer(status: number, codes: readonly ErrorCode[]): object {
 
 const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
 
-/**
- * Restricts the error record to the error codes of a route. This lets tests detect codes that a
- * route does not declare.
- */
+/** Lets tests detect codes that a route does not declare. */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
   const properties = { ...textFields, error_code: { type: 'string', enum: [...codes] } };
@@ -162,10 +156,7 @@ const texts: Readonly<Record<string, string>> = {
   uuid: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
 };
 
-/**
- * Builds an example of a schema from its examples, constants and types. Tests validate all
- * examples.
- */
+/** Tests validate all examples. */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
   const of = (part: Described) => exampleOf(part, schemas);

@@ -183,9 +183,7 @@ function responseKey(operationId: string, status: string): string {
   return `${operationId} ${status}`;
 }
 
-/**
- * Adds shared components and sorts the document, so that it does not depend on the order of routes.
- */
+/** Sorts the document, so that it does not depend on the order of routes. */
 function finishDocument(document: ApiDocument, names: ResponseNames, url: string): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
@@ -214,7 +212,6 @@ function finishDocument(document: ApiDocument, names: ResponseNames, url: string
   };
 }
 
-/** Describes the headers that a route names. Adds an example if there is none. */
 function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
   const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
@@ -225,8 +222,7 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
 }
 
 /**
- * Moves the examples of a response out of its schema to the place that OpenAPI requires. The plugin
- * does this only for requests. If a JSON response has no example, adds one.
+ * Moves the examples to the place that OpenAPI requires. The plugin does this only for requests.
  */
 function withExample(
   type: string,
@@ -259,8 +255,8 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
 }
 
 /**
- * The OpenAPI document as JSON, which is also valid YAML. It is created only once, because anybody
- * may request it repeatedly.
+ * The OpenAPI document as JSON, which is also valid YAML. Made once, because anybody may request
+ * it.
  */
 export class DocumentText {
   readonly #app: FastifyInstance;
@@ -319,8 +315,7 @@ export function addApiDocument(
 
 /**
  * Allows only content from this server. With the plugin's own policy, browsers would load scripts
- * over https, which a plain HTTP server does not offer. Inline styles are allowed, because the page
- * has some.
+ * over https, which a plain HTTP server does not offer. The page has some inline styles.
  */
 const contentSecurityPolicy = {
   'default-src': "'self'",
@@ -338,7 +333,7 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // Without this hook, the package would create the text again for each request.
+      // The package would create the text for each request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

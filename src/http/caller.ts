@@ -14,22 +14,14 @@ declare module 'fastify' {
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /**
-     * Scope that the route requires. `any` accepts every key. Every route that uses data requires a
-     * scope.
-     */
+    /** `any` accepts every key. Every route that uses data requires a scope. */
     scope?: NeededScope;
-    /**
-     * Accepts a key that was valid a second ago without checking it again, because the route gets
-     * many calls.
-     */
+    /** Accepts a key that was valid a second ago, because the route gets many calls. */
     trustsKnownKeys?: true;
     /**
-     * The body may contain the key. If there is no Authorization header, the handler calls
-     * `admitKey`.
+     * The body may contain the key. Without an Authorization header, the handler calls `admitKey`.
      */
     keyInBody?: true;
-    /** Refuses browser keys even if the route accepts records. */
     refusesBrowserKeys?: true;
   }
   interface FastifyInstance {
@@ -38,7 +30,6 @@ declare module 'fastify' {
   }
 }
 
-/** Returns the only environment whose data the request may use. */
 export function callerEnvironment(request: FastifyRequest): Environment {
   return callerOf(request).environment;
 }
@@ -66,12 +57,9 @@ function kindOf({ session }: Caller): 'api_key' | 'person' {
   return (session?.subject ?? null) === null ? 'api_key' : 'person';
 }
 
-function hasScope(request: FastifyRequest, scope: Scope): boolean {
-  return callerOf(request).scopes.includes(scope);
-}
-
 export function requireScope(request: FastifyRequest, scope: Scope): void {
-  if (!hasScope(request, scope)) throw insufficient(scope, callerOf(request).scopes);
+  const { scopes } = callerOf(request);
+  if (!scopes.includes(scope)) throw insufficient(scope, scopes);
 }
 
 export function requireAdmin(request: FastifyRequest): void {

@@ -2,9 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-// A client may disconnect during the key look-up. Fastify continues such a request, and its closed
-// connection emits no more events. Therefore, these functions first check whether the connection is
-// closed, and then listen.
+// Fastify continues a request whose client left during the key look-up, and its closed connection
+// emits no more events. Therefore, these functions first check whether it is closed.
 
 /** Returns a signal that is aborted if the connection ends before the whole body has arrived. */
 export function watchClient(raw: IncomingMessage): AbortSignal {
@@ -18,35 +17,26 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Calls `fn` when the client has received its response or has disconnected. Also watches the
- * socket, because a response that waits behind other responses gets no event when the connection
- * closes.
+ * Also watches the socket, because a response that waits behind other responses gets no event when
+ * the connection closes.
  */
-function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
+export function abortWhenClosed({ raw: response, request }: FastifyReply): AbortController {
+  const controller = new AbortController();
   const { socket } = request.raw;
-  if (socket.destroyed) {
-    fn();
-    return;
-  }
   const end = (): void => {
     response.off('close', end);
     socket.off('close', end);
-    fn();
+    controller.abort(wentAway());
   };
-  response.on('close', end);
-  socket.on('close', end);
-}
-
-export function abortWhenClosed(reply: FastifyReply): AbortController {
-  const controller = new AbortController();
-  onceClosed(reply, () => controller.abort(wentAway()));
+  if (socket.destroyed) end();
+  else {
+    response.on('close', end);
+    socket.on('close', end);
+  }
   return controller;
 }
 
-/**
- * Error for a client that disconnected before its response. It does not count as a failure of the
- * service.
- */
+/** A client that left does not count as a failure of the service. */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');
 }

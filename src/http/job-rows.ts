@@ -9,8 +9,7 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-// Sends a job's records, either as a page of JSON or all of them as a file. The `Accept` header
-// decides.
+// Sends a job's records: a page of JSON, or all as a file. The `Accept` header decides.
 
 const formats = {
   'application/json': 'json',
@@ -40,10 +39,7 @@ type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'prepared'>;
 
 interface RowsFile {
   readonly name: string;
-  /**
-   * Returns the job with its normalized ID.
-   * @throws InputError `not_found`, as all functions here do
-   */
+  /** Normalizes the ID. @throws InputError `not_found`, as all functions here do */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
 }
@@ -51,7 +47,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** Returns a summary to send instead of rows. `null` to send rows. */
+  /** `null` to send rows. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
@@ -66,9 +62,7 @@ interface ListedRows {
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
-/**
- * Maximum number of file pieces that are read at a time, so that connections remain free for loads.
- */
+/** Connections must remain free for loads. */
 const piecesAtATime = 2;
 
 export function recordRowsDownload(
@@ -103,9 +97,7 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
-    // If the client accepts none of the formats, the response is JSON.
     const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
-    // A file contains all rows, not only a page of them.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
@@ -141,10 +133,7 @@ function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] 
   return preferred[0] && formats[preferred[0]];
 }
 
-/**
- * Returns the rows that fit into a page, and the position of the last row. That position is `null`
- * on the last page.
- */
+/** `last` is the position of the last row, or `null` on the last page. */
 function takeFitting({ rows, more }: ListedRows): {
   readonly items: { readonly json: string }[];
   readonly last: number | null;

@@ -24,9 +24,7 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/**
- * Returns functions that write and read one kind of cursor: a place in a list, as text in Base64.
- */
+/** A cursor is a place in a list, as text in Base64. */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {
@@ -47,7 +45,6 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The cursor contains the ID of the last item on the previous page. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -93,10 +90,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const pageLimitDescription = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/**
- * Offset for lists whose pages have a fixed size. If a page could end early, the next offset would
- * skip items.
- */
+/** Only for lists whose pages never end early: the next offset would skip items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -113,15 +107,12 @@ export const eventPage = parameters(eventCursor, pageLimitDescription);
 
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/**
- * A host and an optional port. Characters that could end a header, path or authority are not
- * allowed.
- */
+/** No character may end a header, path or authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns the base URL for links: PUBLIC_URL, the Host header if it matches `plainHost`, or the
- * local address. A client that forges its Host header only changes the links in its own response.
+ * Without PUBLIC_URL, a client that forges its Host header only changes the links in its own
+ * response.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;

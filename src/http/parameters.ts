@@ -9,7 +9,6 @@ import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import { exampleJobId } from './job.ts';
 import { uuid } from './schema.ts';
 
-/** Returns a schema with a single message for all faults of a value. */
 export function checked<T extends TSchema>(
   schema: T,
   isRight: (value: Static<T>) => boolean,
@@ -38,7 +37,7 @@ export function optionalChoice<const T extends string>(
 export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
   optional(Type.Integer({ ...range, description }), message);
 
-/** Path parameter that is an ID. If the text is not a UUID, the response is 404. */
+/** If the text is not a UUID, the response is 404. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
   const message = `There is no such ${what}`;
   const text = uuid(`ID of the ${what}.`, example);
@@ -49,10 +48,7 @@ export function idParameter<const Name extends string>(name: Name, what: string,
   );
 }
 
-/**
- * Path parameter. If its text is refused, the response is 404, because nothing can have such a
- * name.
- */
+/** If the text is refused, the response is 404, because nothing can have such a name. */
 export function pathParameter<const Name extends string, T extends TSchema>(
   name: Name,
   schema: T,
@@ -152,7 +148,7 @@ export const conditionHeaders = {
   ),
 };
 
-/** Headers of requests with a body. The encoding is checked by the code that reads the body. */
+/** The code that reads the body checks the encoding. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -161,10 +157,7 @@ export const bodyHeaders = {
 };
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/**
- * Media types that clients send by default: `curl -d`, `fetch` with a string, and pages that send
- * while they close.
- */
+/** Sent by default: `curl -d`, `fetch` with a string, and pages that send while they close. */
 const defaultTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
@@ -179,7 +172,7 @@ export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Returns true if clients send this media type by default, no matter what the body contains. */
+/** Such a type says nothing about the body. */
 export function isDefaultType(mediaType: string): boolean {
   return defaultTypes.has(mediaType);
 }
@@ -199,7 +192,7 @@ export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/** Returns the Idempotency-Key and a digest of route and body. `null` if the header is missing. */
+/** The digest covers the route and the body. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;
@@ -207,7 +200,6 @@ export function readIdempotency(request: FastifyRequest, body: Buffer): Idempote
   return { key, digest };
 }
 
-/** Returns true if `If-None-Match` contains this version. */
 export function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

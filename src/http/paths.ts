@@ -1,18 +1,12 @@
 export const consolePath = '/console';
 
-/**
- * Returns the path as it is written in routes: without a query, doubled slashes or a trailing
- * slash.
- */
+/** Returns the path as routes write it: without a query, doubled slashes or a trailing slash. */
 export function pathOf(url: string): string {
   const path = url.split('?', 1)[0] ?? '';
   return path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '');
 }
 
-/**
- * Returns a regular expression for the paths that a route matches. Parameters may have patterns, as
- * in `/v1/:call(^(page|p)$)`.
- */
+/** Parameters may have patterns, as in `/v1/:call(^(page|p)$)`. */
 export function formOf(route: string): RegExp {
   const path = pathOf(route)
     .replace(/[.*]/g, '\\$&')

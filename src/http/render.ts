@@ -11,7 +11,7 @@ type Shown<V> = V extends Date ? string : V;
 
 export type Rendered<T> = { [Name in keyof T & string as Snake<Name>]: Shown<T[Name]> };
 
-/** Converts a row's names to snake case, and its times to text. Nested values are not changed. */
+/** Nested values are not changed. */
 export function render<T extends object>(row: T): Rendered<T> {
   const members = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -57,7 +57,7 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
   };
 }
 
-/** Returns the rows per second of the current work. `null` if the work has not begun. */
+/** Rows per second of the current work. `null` if it has not begun. */
 export function rateOf(
   rows: number,
   { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,

@@ -1,6 +1,5 @@
-// A route declares its method and path, callers, input, response and work. `route` creates the
-// schema and the handler from this declaration. The handler checks the caller, reads the body and
-// calls `handle`.
+// A route declares its path, callers, input, response and work. `route` creates the schema and the
+// handler from the declaration.
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -24,8 +23,8 @@ import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
 /**
- * Decides which parser reads the body (`app.ts`). `raw`: no parser. `form`: multipart forms.
- * `json`, `batch` and `deletion`: JSON with different size limits. `sdk`: a batch or a form.
+ * Decides which parser reads the body (`app.ts`). `raw`: none. `json`, `batch` and `deletion`: JSON
+ * of different sizes. `sdk`: a batch or a form.
  */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
@@ -40,7 +39,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** The system. The acts that it records name this caller. */
+  /** The acts that it records name this caller. */
   readonly system: System;
   readonly server: Server;
   readonly prepared: O;
@@ -50,7 +49,6 @@ export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly query: Q;
   readonly body: B;
   readonly environment: number;
-  /** Returns the base URL at which this caller reaches the server. */
   base(): string;
 }
 
@@ -67,20 +65,17 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /**
-   * Scope that the key must have. `admin` requires an administrator's session, and `open` requires
-   * no key.
-   */
+  /** `admin` requires an administrator's session, and `open` requires no key. */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** Authorization, other than a key, that an open route requires. */
+  /** Authorization of an open route, instead of a key. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: TProperties;
-  /** Body that must be a JSON object. It is validated before the handler runs. */
+  /** A JSON object, validated before the handler runs. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** Bodies that the handler reads itself, by media type. */
+  /** By media type. The handler reads the body. */
   readonly content?: Content;
   /** Default: `json` if `json` is set, otherwise `raw`. */
   readonly bodyKind?: BodyKind;
@@ -88,12 +83,12 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
-    /** Schema of a JSON response. If `content` is also missing, the response is empty. */
+    /** Schema of a JSON response. Without `content` too, the response is empty. */
     readonly schema?: A;
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** Error codes in addition to those implied by the other options. */
+  /** In addition to those implied by the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
@@ -110,10 +105,7 @@ const ofKey = [
   'unavailable',
 ] as const;
 
-/**
- * Returns the error codes of a route. The first code for each status is the example in the
- * document.
- */
+/** The first code for each status is the example in the document. */
 function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
   const takesBody = json !== undefined || content !== undefined;
   const { properties = {} } = (query ?? {}) as { readonly properties?: object };
@@ -169,7 +161,6 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
 
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    /** Called once, to create values that all calls share. */
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
@@ -208,10 +199,7 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
   });
 }
 
-/**
- * Creates a route whose handler sends the response itself. This saves the microseconds that a
- * promise costs.
- */
+/** The handler sends the response itself. This saves the microseconds of a promise. */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,
   handle: (system: System, server: Server) => (request: FastifyRequest, reply: FastifyReply) => unknown,

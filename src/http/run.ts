@@ -18,8 +18,7 @@ import {
   uuid,
 } from './schema.ts';
 
-// Members that every document of a run has: its work, caller, files, options and result. A document
-// may have more members.
+// Members of every document of a run, which may have more.
 
 const tallyFields = {
   read: count('Records read.'),

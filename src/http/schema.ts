@@ -1,5 +1,5 @@
-// Declares each record of the API once. Route schemas, OpenAPI and the console's types are derived
-// from these declarations. Start reading at `job.ts`.
+// Declares each record of the API once. Routes, OpenAPI and the console's types follow from it.
+// Start reading at `job.ts`.
 import {
   type Static,
   type TArrayOptions,
@@ -13,17 +13,15 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** Components declared by the `api.ts` files that have been imported. */
+/** Components of the `api.ts` files that have been imported. */
 export const components: readonly TSchema[] = declared;
 
-/** Declares a component of the API document. Other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
   declared.push(named);
   return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
-/** Adds the fields of capabilities to the schemas of records. */
 export function withFields(
   records: readonly TSchema[],
   added: Readonly<Record<string, TProperties>>,
@@ -62,7 +60,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** Schema of an object without a description. The list or record that contains it has one. */
+/** Its list or record has the description. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -122,10 +120,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/**
- * Returns a schema that also allows null. Its type becomes a list of types, because tools display
- * such a list best.
- */
+/** Its type becomes a list of types, which tools display best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);
@@ -141,7 +136,7 @@ export interface Example {
   readonly value: unknown;
 }
 
-/** Schema of a body with one media type. @fastify/swagger reads the examples from `x-examples`. */
+/** @fastify/swagger reads the examples from `x-examples`. */
 export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
   return { schema: { ...schema, 'x-examples': examples } };
 }

@@ -87,7 +87,7 @@ const show = defineCommand({
   },
 });
 
-/** Omits the kinds of records that the file does not contain. All their counts are zero. */
+/** A file has zero counts for the kinds of records that it does not contain. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
@@ -148,7 +148,6 @@ export const jobs = defineCommand({
   commands: [list, show, cancel, retry, release, plan, apply, rejects],
 });
 
-/** Follows a job of any kind until it ends. `quiet` hides the progress. */
 async function followJob(
   system: System,
   job: Job,

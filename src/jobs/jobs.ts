@@ -24,10 +24,7 @@ import { readBacklog, readNeeds } from '../telemetry/health/store.ts';
 import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
 
-/*
- * Shows, cancels and retries loads, exports and deletions for the API. The jobs themselves are in
- * src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
- */
+/* Shows, cancels and retries jobs of all kinds for the API. `prune.ts` removes expired jobs. */
 
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
 
@@ -71,9 +68,8 @@ export async function renderJobDetail(
 }
 
 /**
- * Cancels a load or an export, or discards a held load. Returns the job. If the idempotency key was
- * used before, nothing is cancelled.
- * @throws InputError `job_not_cancellable` (including for a deletion), `idempotency_conflict`
+ * Discards a held load. A known idempotency key cancels nothing. @throws InputError
+ * `job_not_cancellable` (including for a deletion), `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
@@ -91,14 +87,11 @@ export async function cancelFoundJob(
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
   const load = await requireLoad(context, environmentId, jobId);
-  // Returns the job as it was when cancelled, even if a retry has changed it since.
+  // As it was when cancelled, even if a retry has changed it since.
   return { kind: 'load', ...load, status: 'cancelled', endedAt };
 }
 
-/**
- * Checks that a job is a load, because only loads can be retried. @throws InputError `not_found`,
- * `job_not_retryable`
- */
+/** Only loads can be retried. @throws InputError `not_found`, `job_not_retryable` */
 export async function requireRetryable(
   context: Parameters<typeof requireJob>[0],
   environmentId: number,
@@ -111,10 +104,8 @@ export async function requireRetryable(
 }
 
 /**
- * Reads the state of all environments. Each query has a deadline. `watch` comes from
- * `createWatchPool`.
- *
- * @throws if the database is unavailable
+ * Reads the state of all environments. Each query has a deadline. @throws if the database is
+ * unavailable
  */
 export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
@@ -151,8 +142,8 @@ export interface EnvironmentNeed {
 }
 
 /**
- * Returns the problems of one environment or all environments that need attention. The time that
- * this takes depends on the number of failures, but not on the number of stored records.
+ * For one environment, or for all if the id is `null`. The time depends on the number of failures,
+ * not on that of stored records.
  */
 export async function findNeeds(
   pool: pg.Pool,

@@ -13,10 +13,7 @@ import { findNeeds } from './jobs.ts';
 import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
-/**
- * The checks use their own connections. They run at most once in `keepMs`, and all requests share
- * the result. Each request waits at most `deadlineMs` for it.
- */
+/** The checks use their own connections. All requests share the result. */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 
 const queueProbe = { deadlineMs: 700, keepMs: () => 1_000 };

@@ -11,16 +11,12 @@ import type { Overview } from './overview-api.ts';
 
 const RECOUNTED_LOADS = 200;
 
-/*
- * Statements that read running and waiting work, for `sluice status` (all environments) and for the
- * overview of an environment.
- */
+/* Running and waiting work, for `sluice status` (all environments) and the overview. */
 
-/** Only this number of an environment's latest jobs are searched for failures. */
+/** Only so many of an environment's latest jobs are searched for failures. */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
-/** Statements for the lists in `sluice status`, for all environments. */
 const listStatements = {
   exports: `
     select
@@ -52,7 +48,6 @@ const listStatements = {
     where f.status = 'failed'
     order by f.ended_at desc
     limit ${SHOWN_FAILURES}`,
-  /** Jobs that are being retried after an error, oldest first. */
   retries: `
     select distinct on (t.job_id)
       e.name as environment,
@@ -72,10 +67,9 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Number of records that the ledger of loads has lost or counted twice. The number of records read
- * must equal three other numbers: the sum of the outcomes (all loads), the number of records
- * received (completed loads), and the number of records in done chunks (latest loads). Validation
- * passes do not mark chunks as done, so they are excluded from the last comparison.
+ * Records that the ledger has lost or counted twice. Records read must equal the sum of the
+ * outcomes (all loads), the records received (completed loads), and those of done chunks (latest
+ * loads). Validation passes do not mark chunks as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
@@ -104,10 +98,7 @@ const unaccounted = (environmentId: number) => sql<number>`(
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
-/**
- * Takes 0.6 s for a million loads, because it reads all of them. Therefore, calls run one at a
- * time.
- */
+/** Reads all loads: 0.6 s for a million. Therefore, calls run one at a time. */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
   const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select
@@ -145,7 +136,7 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/** With `withSystem`, the result includes work that does not belong to any environment. */
+/** `withSystem` includes work that does not belong to any environment. */
 export async function readWork(
   db: Database,
   environmentId: number,

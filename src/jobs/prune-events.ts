@@ -1,6 +1,6 @@
 /**
- * Removes expired events. Start reading at `pruneEvents`. `src/postgres/retirements.ts` contains
- * the steps by which a month is removed. The process may be killed after any step.
+ * Removes expired events. `src/postgres/retirements.ts` has the steps by which a month is removed.
+ * The process may be killed after any step.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -30,18 +30,17 @@ export interface PrunedEvents {
   readonly events: number;
   readonly months: number;
   readonly archived: number;
-  /** Reason why expired events remain. `null` if none remain. */
+  /** Why expired events remain, or `null`. */
   readonly problem: string | null;
 }
 
 /**
- * Drops months in which all events have expired, and deletes the expired events of other months in
- * batches. After a crash, the next pruning continues. After a failure, which is recorded for
- * `sluice status`, the remaining months are still pruned.
+ * Drops months in which all events have expired, and deletes expired events of others in batches.
+ * After a crash, the next pruning continues. `sluice status` shows a failure.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
-  // `pruned` is `null` if another process has the lock. That process removes the events.
+  // The other process that has the lock removes the events.
   return pruned ?? none;
 }
 
@@ -75,17 +74,13 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   if (heldNames.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
-    // The month was not retired, because new events that must be kept have arrived.
+    // New events that must be kept have arrived.
   }
   const past = heldNames.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
   return archives ? movePast(context, month, past) : deletePast(context, month, past);
 }
 
-/**
- * Stores the events of a retired table in the archive if required. Then deletes their ids and drops
- * the table.
- */
 async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
   const { month, archives, state, isWhole } = retirement;
   const mustArchive = archives && state === 'retired';

@@ -21,9 +21,8 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
- * Returns how many items of each kind were removed. `capabilityCounts` contains the
- * counts that capabilities report, under their API names.
+ * Removes expired data, for the daily task and `sluice prune`, which may run at the same time.
+ * Returns how many items of each kind were removed. `capabilityCounts` has API names.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -46,9 +45,7 @@ async function maintainAll(context: PruneContext): Promise<Readonly<Record<strin
 
 const batchSize = 500;
 
-/**
- * Repeats `batch` until a batch is not full. `batch` returns the number of items that it handled.
- */
+/** `batch` returns the number of items that it handled. */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
   let size = batchSize;
@@ -61,9 +58,6 @@ async function inBatches(batch: () => Promise<number>): Promise<number> {
 
 const removalsAtATime = 4;
 
-/**
- * Removes expired received files, expired job records with their rejects, and old idempotency keys.
- */
 export async function pruneFiles(
   context: Pick<LoadContext, 'db' | 'files'>,
   { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
@@ -92,7 +86,6 @@ async function pruneBatch(
   return expired.length;
 }
 
-/** Removes expired exports: first their files, later their records. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
@@ -100,7 +93,7 @@ export async function pruneExports(
   const exports = await inBatches(async () => {
     const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
-      // Removes the whole folder, including any files left by a lost attempt.
+      // A lost attempt may have left more files.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }
@@ -124,9 +117,8 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes expired uploads, and files that killed processes have left. Also creates and drops
- * partitions of the change log. Returns the number of removed files. Two sweeps may run at the same
- * time.
+ * Also creates and drops partitions of the change log. Returns the number of removed files. Two
+ * sweeps may run at the same time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
@@ -137,7 +129,7 @@ export async function sweep({ db, files, config, archive }: Context): Promise<nu
   return abandoned + replaced + uploads + temporary;
 }
 
-/** Sweeps immediately and then every half hour. If a removal fails, the next sweep retries it. */
+/** Sweeps at once, then every half hour. The next sweep retries failed removals. */
 export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
   return startPoller(sweepMs, async () => {
     try {

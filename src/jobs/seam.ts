@@ -23,10 +23,10 @@ declare module '../context.ts' {
 export interface ArchiveSeam {
   readonly label: string;
   isOn(config: Config): boolean;
-  /** Maintains the archive. Called before events are removed, by only one process at a time. */
+  /** Called before events are removed, by only one process at a time. */
   maintain(context: RetentionContext): Promise<void>;
-  /** Stores the events of a retired table in the archive. Afterwards, the table is dropped. */
+  /** Afterwards, the table is dropped. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
-  /** Removes files that are no longer referenced. Returns the number of removed files. */
+  /** Removes unreferenced files. Returns their number. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;
 }

@@ -23,7 +23,7 @@ import { readStatus } from './jobs.ts';
 
 const everyMs = 2_000;
 
-/** Checks that must pass before any state can be read. */
+/** Without these checks, no state can be read. */
 const awayChecks: ReadonlySet<string> = new Set(['postgres', 'postgres sessions', 'migrations']);
 
 export const status = defineCommand({
@@ -49,8 +49,7 @@ export const status = defineCommand({
     const config = readConfig(cli.processEnv, readFlags(command));
     await requireData(config);
     if (flags.worker) return withPool(await findDatabase(config), expectWorker);
-    // The checks are loaded on demand, because `status --worker` runs every few seconds and does
-    // not need it.
+    // `status --worker` runs every few seconds and does not need the checks.
     const { examine } = await import('../telemetry/health/checks.ts');
     const misspelt = listMisspelt(cli).map(({ name, meant }) =>
       warning('settings', `${name} is not a setting of sluice`, `Did you mean ${meant}?`),
@@ -94,10 +93,7 @@ async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Pr
   }
 }
 
-/**
- * Fails unless this host has a live worker. Workers do not listen on a port, so their heartbeats
- * are read from the database.
- */
+/** Workers do not listen on a port, so their heartbeats are read from the database. */
 async function expectWorker(pool: pg.Pool): Promise<void> {
   const host = hostname();
   if ((await readLiveWorkers(pool)).some((worker) => worker.host === host)) return;
@@ -119,17 +115,14 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
   printRecord({ terminal, json: false }, { ...record, needs, lanes: renderAll(lanes) });
 }
 
-/**
- * Reads each disk to which this machine writes, once per disk. Skips a disk that cannot be read,
- * because the checks already report it.
- */
+/** Once per disk. The checks already report a disk that cannot be read. */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
   const disks = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
   return [...new Map(disks.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
-/** Returns the state under API names. Times are strings, and durations are in seconds. */
+/** API names. Times are strings, and durations are in seconds. */
 export function recordOf(status: Status, disks: readonly Disk[]) {
   const { needs, exports, backlog, ...others } = status;
   return renderAll({
@@ -198,8 +191,7 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // If a setting is invalid, this prints the problem and exits with the exit code for invalid
-    // settings.
+    // Prints an invalid setting and exits with its code.
     readSettings(cli, command);
   },
 });

@@ -4,26 +4,23 @@ import type { TaskKindName } from '../domain/task.ts';
 import type { TaskKind } from '../tasks/task-kind.ts';
 
 export interface WorkSeam {
-  /** Opens the resources that the work needs in this process. */
   open(system: System, worker: WorkerProcess): Work;
 }
 
 export interface WorkerProcess {
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** True in a worker of the service. False if the process runs a single command or task. */
+  /** False if the process runs a single command or task. */
   readonly isOfService: boolean;
 }
 
-/**
- * Kind of task that workers run without the queue. Such a task does not occupy a slot for chunks.
- */
+/** Workers run it without the queue, so it does not occupy a slot for chunks. */
 export type RunnerKind<Context> = TaskKind<Context> & { readonly maxOutsideQueue: number };
 
 export interface Work {
   readonly kinds?: readonly RunnerKind<System>[];
-  /** Called when the worker starts. Call `wake` when a task of one of `kinds` is due. */
+  /** Call `wake` when a task of one of `kinds` is due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
-  /** Closes the opened resources. Called after all tasks have ended or been released. */
+  /** Called after all tasks have ended or been released. */
   close?(): void;
 }
 

@@ -1,6 +1,5 @@
 /*
- * The HTTP server. `createApp` combines plugins with the routes in each folder's `http.ts`. All
- * refusals have the same form, and every request has an ID. The server never waits for a client
+ * The HTTP server: plugins, and the routes in each folder's `http.ts`. It never waits for a client
  * that does not read its response.
  */
 
@@ -85,28 +84,23 @@ const capabilityRoutes = await Promise.all(
 );
 
 const headsCheckMs = 5_000;
-/**
- * Load balancers usually have a shorter idle timeout. Therefore, they close idle connections before
- * the server does.
- */
+/** Load balancers have shorter idle timeouts, so they close idle connections first. */
 const keepAliveTimeoutMs = 75_000;
-/**
- * Maximum length of a path parameter. All ids are shorter, so a longer value cannot be a known id.
- */
+/** All ids are shorter than a path parameter may be. */
 const maxParamLength = 4_096;
 
-/** Creates the app. It does not accept connections until `startHttpServer` makes it listen. */
+/** It does not accept connections until `startHttpServer` makes it listen. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
     trustProxy: system.config.trustProxy,
-    // Receiving a body may take any amount of time, as long as bytes arrive.
+    // A body may take any time, as long as bytes arrive.
     requestTimeout: 0,
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    // Clients often join a base URL that ends with a slash and a path that begins with one.
+    // Clients often join a base URL with a final slash and a path with a leading one.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
@@ -137,8 +131,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
     withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
     system,
   );
-  // The routes are in a scope of their own, because Fastify loads a scope after the plugins that
-  // were registered before it.
+  // Fastify loads a scope after the plugins that were registered before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;
 }
@@ -162,10 +155,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/**
- * Returns the routes in the order of the chapters of the API document. In each chapter, the routes
- * of the core are first.
- */
+/** In the order of the chapters of the API document. In a chapter, the core's routes are first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

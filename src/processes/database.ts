@@ -1,6 +1,4 @@
-/**
- * `sluice migrate`, `sluice psql`, `sluice db url` and `sluice prune`: commands for the database.
- */
+/** `sluice migrate`, `sluice psql`, `sluice db url` and `sluice prune`. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
@@ -74,8 +72,7 @@ export const psql = defineCommand({
     const { config, commandLog } = readSettings(cli, command);
     await requireData(config);
     const database = await provideForCommand(config, commandLog('psql'));
-    // Ctrl-C reaches all processes of the group. It should end a running psql query, not this
-    // process.
+    // Ctrl-C reaches the whole process group. It should end a query of psql, not this process.
     process.on('SIGINT', () => undefined);
     try {
       process.exitCode = await runPsql(database.url, words, cli.processEnv);
@@ -85,9 +82,7 @@ export const psql = defineCommand({
   },
 });
 
-/**
- * Passes the password as an environment variable, because command lines are visible to everybody.
- */
+/** The password is an environment variable, because command lines are visible to everybody. */
 async function runPsql(
   databaseUrl: string,
   words: readonly string[],

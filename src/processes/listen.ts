@@ -7,22 +7,19 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Number of connections that the server accepts beyond its limit. The server uses these connections
- * to serve monitoring, and to tell other clients why they are refused.
+ * Connections beyond the limit. They serve monitoring, and tell other clients why they are refused.
  */
 const reserve = 32;
 
 /**
- * Tracks the connections of a server. This is needed because a stopping server waits for
- * connections that have never had a request, and Node does not close such connections. At most
- * `max` connections are served. If one more is opened, it replaces the connection that has been
- * idle longest. If none is idle, a few more connections are accepted (`reserve`), but their
- * requests are refused.
+ * Tracks connections, because Node does not close those that never had a request. Beyond `max`, a
+ * new connection replaces the one idle longest. If none is idle, it is accepted as a reserve, but
+ * its requests are refused.
  */
 class Connections {
   readonly #max: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
-  /** Connections without a request, longest idle first. */
+  /** Longest idle first. */
   readonly #idle = new Set<Socket>();
   readonly #beyond = new Set<Socket>();
   #isLeaving = false;
@@ -32,12 +29,11 @@ class Connections {
     this.#max = max;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All responses share this function, because a closure for each response would be most of the
-    // overhead of this class.
+    // A closure for each response would be most of the overhead of this class.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
-    // Must run before the app's listener, because the app may respond immediately.
+    // Must run before the app's listener, which may respond immediately.
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       const pending = this.#open.get(socket);
       if (pending === undefined) return;
@@ -54,8 +50,7 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
-    // Node would warn about more than ten listeners. A connection can have more, because each of
-    // its waiting requests adds one (`onceClosed`).
+    // Each waiting request of a connection adds a listener. Node would warn of more than ten.
     socket.setMaxListeners(0);
   }
 
@@ -92,18 +87,15 @@ class Connections {
   }
 
   /**
-   * From now on, closes each connection after its current or next response. The response announces
-   * this, so that clients reconnect to another server.
+   * Closes each connection after its current or next response, which announces it, so that clients
+   * reconnect to another server.
    */
   leave(): void {
     this.#isLeaving = true;
     for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
-  /**
-   * Closes idle connections now. Closes each other connection after its response, which announces
-   * the closing.
-   */
+  /** Closes idle connections now, and each other after its response. */
   closeIdle(): void {
     this.#isStopping = true;
     this.leave();
@@ -111,8 +103,8 @@ class Connections {
   }
 
   /**
-   * Announces in the pending responses of a connection that the connection will be closed after
-   * them. Returns false if there are none, or if a request has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if there are none, or if a
+   * request has not fully arrived.
    */
   endWithAnswers(socket: Socket): boolean {
     const pending = [...(this.#open.get(socket) ?? [])];
@@ -125,7 +117,7 @@ class Connections {
   }
 }
 
-/** Limits the number of connections to half of the file descriptors that this process may open. */
+/** Half of the file descriptors remain for other uses. */
 function boundConnections(max: number): number {
   try {
     const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
@@ -138,21 +130,17 @@ function boundConnections(max: number): number {
 }
 
 export interface HttpServer {
-  /** Base URL at which this machine can reach the server: `http://host:port`. */
+  /** URL for clients on this machine: `http://host:port`. */
   readonly address: string;
-  /** Reports at /health/ready that the server will stop, and continues to serve for `drainMs`. */
+  /** Reports at /health/ready that the server will stop, and serves for another `drainMs`. */
   drain(): Promise<void>;
-  /**
-   * Stops accepting connections and finishes requests in progress. Closes the connections that
-   * remain after `shutdownMs`.
-   */
+  /** Finishes requests in progress. Cuts the connections that remain after `shutdownMs`. */
   stop(): Promise<void>;
 }
 
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
-  // Imported here, because loading all routes and schemas takes a while and only commands that
-  // serve requests need them.
+  // Loading all routes and schemas takes a while. Only commands that serve requests need them.
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
@@ -200,8 +188,7 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const binding = app.server.address();
   if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
-  // Clients cannot connect to `0.0.0.0` or `::`, which mean all interfaces. The URL contains
-  // `localhost` instead.
+  // Clients cannot connect to `0.0.0.0` or `::`, which mean all interfaces.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { Sandboxes } from '../base/sandbox/sandboxes.ts';
 
 export function openSandboxes(log: Logger): Sandboxes {
-  // In the sources, the sandbox program is `sandbox.ts` in this folder. In a build, it is next to
-  // the bundle.
+  // The program is `sandbox.ts` in this folder or, in a build, next to the bundle.
   return new Sandboxes(new URL(`./sandbox${extname(import.meta.url)}`, import.meta.url), log);
 }

@@ -29,17 +29,12 @@ import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
-/**
- * An export that takes longer than this fails, because its snapshot prevents vacuum from removing
- * old row versions in the whole database.
- */
+/** A longer export fails: its snapshot keeps vacuum from removing old row versions everywhere. */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
 
-/**
- * Creates a system and all its parts. The database must already be migrated (`prepareDatabase`).
- */
+/** The database must already be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log, sandboxes = null } = options;
   const { monitor, pool, reader, watch } = openPools(options);
@@ -115,7 +110,7 @@ export function openSystem(options: SystemOptions): System {
   return options.mergesSmallLoads === true ? withSmallLoads(system) : system;
 }
 
-/** Opens the pools: for work, for requests that only read, and for health and metrics. */
+/** For work, for requests that only read, and for health and metrics. */
 function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
@@ -159,20 +154,14 @@ async function endPool(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Maximum number of small loads that this process merges at the same time. Each of them uses one
- * database connection. Workers merge all other loads.
+ * Small loads that this process merges at a time, each on a database connection. Workers merge all
+ * other loads.
  */
 const atATime = 2;
-/**
- * When the process stops, small loads have this share of the shutdown time to finish. Loads that
- * need longer are released.
- */
+/** Share of the shutdown time for small loads. Then, those that need longer are released. */
 const stopShare = 0.1;
 
-/**
- * Adds `ownTasks` to the system. With it, the process that accepts a small load also merges the
- * load, if it is the turn of the load's environment. Closing the system stops these merges.
- */
+/** The process that accepts a small load also merges it, if it is the environment's turn. */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
   return {

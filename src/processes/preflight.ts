@@ -1,4 +1,4 @@
-/** Checks that run before a service starts: its address, the database, Redis and the storage. */
+/** Checks before a service starts: its address, the database, Redis and the storage. */
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -18,9 +18,8 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Checks that the server can listen on the address. Skips the check if another sluice process uses
- * the same data, because opening the data then fails with a better message.
- * @throws CommandFailed if the address cannot be used
+ * Skips the check if another sluice process uses the same data, because opening the data then fails
+ * with a better message. @throws CommandFailed if the address cannot be used
  */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
@@ -57,18 +56,15 @@ function explainAddress({ host, port }: Address, error: unknown): string {
   }
 }
 
-/**
- * Warns if Redis is unavailable. The service can start without it, because the ledger keeps the due
- * work until the queue is back.
- */
+/** The service can start without Redis: the ledger keeps the due work until the queue is back. */
 export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);
   if (fault !== null) log.warn(fault.sentence);
 }
 
 /**
- * Warns of a wrong bucket before the first upload. The service starts anyway, but is not ready
- * until the bucket is corrected.
+ * Warns of a wrong bucket before the first upload. The service starts, but is not ready until the
+ * bucket is corrected.
  */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;
@@ -88,10 +84,7 @@ interface Waiting {
   readonly log: Logger;
 }
 
-/**
- * Waits until the database responds. Returns DATABASE_URL or, if it is not set, the URL of the
- * embedded server run by another process.
- */
+/** Returns DATABASE_URL or, if it is not set, the URL of another process's embedded server. */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { signal, log }: Waiting,
@@ -107,9 +100,8 @@ export function awaitDatabase(
 }
 
 /**
- * Retries `work` while the database is unavailable, but not for longer than `awaitDatabase` would
- * wait.
- * @throws the last error after that time, any other error immediately, Interrupted on a stop
+ * Retries while the database is unavailable, as long as `awaitDatabase` would wait. @throws the
+ * last error after that time, any other error immediately, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';
@@ -151,8 +143,7 @@ async function connect(url: string): Promise<string> {
     await client.query('select 1');
     return url;
   } catch (error) {
-    // Waiting does not help if the password, user or database name is wrong, or if a certificate is
-    // not trusted.
+    // Waiting does not cure a wrong password, user or database name, or an untrusted certificate.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
     const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';

@@ -1,7 +1,6 @@
 /*
- * The command line. The commands of each noun are in the `cli.ts` of its folder. `defineCommand`
- * (`src/cli/define-command.ts`) adds the session, `--json`, examples and exit codes. `service.ts`
- * and `work.ts` contain the commands that run until they are stopped: start, serve, work.
+ * The command line. The commands of each noun are in the `cli.ts` of its folder. `service.ts` and
+ * `work.ts` contain the commands that run until they are stopped: start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
@@ -16,11 +15,9 @@ import { OptionTable } from '../domain/option-table.ts';
 import { ExportOptions } from '../export/options.ts';
 import { capabilities } from '../registry.ts';
 
-/** Runs a command, then ends the process with the command's exit code. */
 export async function run(words: readonly string[]): Promise<void> {
   const processEnv = process.env;
-  // On Node 20, the SDK for S3 would print eight lines about its later versions, which sluice does
-  // not use.
+  // On Node 20, the SDK for S3 prints eight lines about later versions, which sluice does not use.
   processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   const terminal = createTerminal(processEnv);
   let program: Command | null = null;
@@ -35,8 +32,7 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe is written asynchronously. The process exits when the output has been written,
-  // even if open handles would keep it alive.
+  // Output to a pipe is asynchronous. Open handles must not keep the process alive after it.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
@@ -51,8 +47,8 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Adds the variables in `.env` to the environment unless they are set. Returns their names.
- * @throws UsageError if the file cannot be read
+ * Sets the variables of `.env` that are not set. Returns their names. @throws UsageError if the
+ * file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
   if (!existsSync(path)) return new Set();
@@ -76,10 +72,7 @@ const definitionLists = () => Promise.all(capabilities.flatMap((each) => each.de
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
-/**
- * Commands in the order in which the help lists them. Each command is loaded only if it is needed,
- * because loading all of them takes half a second of processor time.
- */
+/** In the order of the help. Loading all commands takes half a second of processor time. */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
     start: async () => (await import('./service.ts')).start,
@@ -112,8 +105,8 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 ];
 
 /**
- * Creates the `sluice` command. Adds only the subcommands that occur in `words`. If none occur, for
- * example because of a typing error, adds all of them.
+ * Adds the subcommands that occur in `words`. If none occur, for example because of a typing error,
+ * adds all of them.
  */
 export async function createProgram(
   caller: Pick<Cli, 'processEnv' | 'fromDotEnv' | 'terminal' | 'entry'>,
@@ -143,7 +136,7 @@ export async function createProgram(
     .configureHelp({
       showGlobalOptions: true,
       sortSubcommands: false,
-      // Descriptions wrap at the width of the terminal, not at the line breaks in the source.
+      // They wrap at the width of the terminal, not at the line breaks in the source.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
         defaultHelp.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),

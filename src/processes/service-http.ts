@@ -49,7 +49,7 @@ const showService = route({
   },
 });
 
-/** The page loads content only from this server and contains no inline scripts or styles. */
+/** The page loads content only from this server, without inline scripts or styles. */
 const consoleHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -58,10 +58,7 @@ const consoleHeaders = {
   'cache-control': 'no-cache',
 } as const;
 
-/**
- * Serves the console's files and page. All paths under the console return the same page. The API
- * document omits these routes.
- */
+/** All paths under the console return the same page. The API document omits these routes. */
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
     const assets = await readConsoleAssets();
@@ -69,8 +66,8 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // The server sends these files even under overload, because that is when the operator needs the
-    // console. The files are in memory and the same for everybody.
+    // Under overload, the operator needs the console. Its files are in memory and the same for
+    // everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {
@@ -95,10 +92,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 
 const alwaysServed = { alwaysServed: true } as const;
 
-/**
- * Only reports that this process runs. If the database is unavailable, restarting the process would
- * not help.
- */
+/** If the database is unavailable, restarting this process would not help. */
 const showLiveness = route({
   at: 'GET /health/live',
   operationId: 'showLiveness',
@@ -126,7 +120,7 @@ const readiness = (...statuses: readonly string[]): TSchema =>
 
 const retryAfterSeconds = '5';
 
-/** Reports which part is unavailable. The reason is in the log. */
+/** The log has the reason why a part is unavailable. */
 const showReadiness = route({
   at: 'GET /health/ready',
   operationId: 'showReadiness',
@@ -155,19 +149,14 @@ const showReadiness = route({
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-/**
- * Returns a function that checks `Authorization: Bearer <token>` in constant time. If `token` is
- * `null`, every request passes.
- */
+/** The check takes constant time. With `null`, every request passes. */
 function createTokenCheck(token: string | null): (header: string | undefined) => boolean {
   if (token === null) return () => true;
   const digest = digestKey(token);
   return (header) => matchesDigest(/^bearer +(\S+)$/i.exec(header?.trim() ?? '')?.[1] ?? '', digest);
 }
 
-/**
- * Open to everybody unless METRICS_TOKEN is set, because metrics contain no data of environments.
- */
+/** Metrics contain no data of environments, so only METRICS_TOKEN closes them. */
 const showMetrics = route({
   at: 'GET /metrics',
   operationId: 'showMetrics',
@@ -182,8 +171,7 @@ const showMetrics = route({
     content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
-  // This route checks METRICS_TOKEN instead of an API key, so its 401 response differs from that of
-  // other routes.
+  // The 401 response differs, because the route checks METRICS_TOKEN instead of a key.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
   handle: async ({ system: { metrics }, prepared: mayRead, request, reply }) => {

@@ -1,6 +1,6 @@
 /**
- * Opens the HTTP server of `sluice start` and `sluice serve`, including its system and the first
- * API key. For `sluice start`, also opens the database and the workers.
+ * `sluice start` and `sluice serve`: the HTTP server, its system and the first API key. `sluice
+ * start` also opens the database and the workers.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -40,16 +40,13 @@ type ServiceName = 'start' | 'serve';
 export interface HttpService {
   readonly system: System;
   readonly url: string;
-  /** Phases of a shutdown, in this order. */
+  /** In the order of a shutdown. */
   readonly drain: Phase;
   readonly stopListening: Phase;
   readonly closeSystem: Phase;
 }
 
-/**
- * Opens the system of an HTTP server. The database must already be migrated. This system also
- * merges small loads.
- */
+/** The database must already be migrated. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
@@ -68,8 +65,7 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Requests in progress have 30 % of the shutdown time. After that, their connections are
-    // closed.
+    // Then, the connections of requests in progress are closed.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {
@@ -86,10 +82,7 @@ export async function openHttpService(system: System): Promise<HttpService> {
   };
 }
 
-/**
- * Prints a sentence at any LOG_LEVEL. If standard output is not a terminal, prints a JSON line in
- * the format of the log.
- */
+/** Prints at any LOG_LEVEL. Output that is not a terminal gets a JSON line like the log's. */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
   terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
@@ -102,8 +95,8 @@ async function writeKey(path: string, key: string): Promise<void> {
 }
 
 /**
- * If standard output is a terminal, prints the key. Other output may be stored where more people
- * can read it, so the key is written to a file in DATA_DIR instead.
+ * Output that is not a terminal may be stored where more people can read it, so the key goes to a
+ * file in DATA_DIR.
  */
 export async function handOverKey(
   terminal: Terminal,
@@ -129,18 +122,14 @@ export async function handOverKey(
   terminal.print('');
 }
 
-/**
- * Returns the URL of the console with a one-time sign-in link. Show it only on a terminal, and
- * never in a log.
- */
+/** Show this URL, which signs in, only on a terminal and never in a log. */
 export async function consoleLink(system: Pick<System, 'db' | 'acts'>, url: string): Promise<string> {
   const { environmentId } = await requireEnvironment(system, defaultEnvironmentName);
   return `${url}${consolePath}#link=${await createSignInLink(system, environmentId)}`;
 }
 
 /**
- * Prints the URL of the console. On a terminal, the URL also signs in its user, because a person
- * who can start the service is allowed to see all its data.
+ * On a terminal, the URL signs in its user: a person who starts the service may see all its data.
  */
 export async function announceConsole(
   terminal: Terminal,
@@ -162,7 +151,7 @@ export interface ServiceOptions {
   readonly entry: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Called with the first API key when the service creates that key. Otherwise, not called. */
+  /** Called only when the service creates its first API key. */
   readonly onKey: (key: string) => Promise<void> | void;
 }
 
@@ -170,15 +159,9 @@ export interface Service {
   readonly url: string;
   readonly system: System;
   readonly workerPids: readonly number[];
-  /**
-   * Stops the parts in order, within DRAIN_MS and SHUTDOWN_MS. Returns true if no part had to be
-   * stopped by force.
-   */
+  /** Stops within DRAIN_MS and SHUTDOWN_MS. Returns true if no part was stopped by force. */
   stop(): Promise<boolean>;
-  /**
-   * On the second Ctrl-C, ends the workers immediately. The database server ends by itself when
-   * this process ends.
-   */
+  /** Ends the workers immediately. The database server ends with this process. */
   kill(): void;
 }
 
@@ -188,7 +171,6 @@ interface Parts {
   workers: Supervisor | null;
 }
 
-/** If one part fails, stops the others. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, http: null, workers: null };
@@ -243,10 +225,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   return http;
 }
 
-/**
- * Returns the phases of a shutdown: first the parts that accept work, last those that other parts
- * need.
- */
+/** The parts that accept work stop first, and those that others need last. */
 function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
   if (http !== null) phases.push(http.drain, http.stopListening);
@@ -257,8 +236,7 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // The server gets its signal at the beginning of this phase. Therefore, the server stops even
-    // if the phase does not have enough time.
+    // The server gets its signal at the start of the phase, so it stops even if time runs out.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

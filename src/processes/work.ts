@@ -1,5 +1,4 @@
-// Turns a process into a worker. The handlers of tasks are in the folder jobs/, which is next to
-// src/.
+// Turns a process into a worker. The handlers of tasks are in `jobs/`, next to `src/`.
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../base/errors.ts';
@@ -22,15 +21,12 @@ import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * A worker whose event loop makes no progress for this number of milliseconds is ended. This is
- * longer than a lease, so by then other workers can own its tasks.
+ * A worker whose event loop makes no progress for so long is ended. This is longer than a lease, so
+ * by then other workers can own its tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 
-/**
- * Creates the command `work`. Its process ends itself if the event loop makes no progress for
- * `silentMs`. Fault tests use another value.
- */
+/** Fault tests use another value for `silentMs`. */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
     name: 'work',
@@ -61,8 +57,7 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  // In a terminal, Ctrl-C sends SIGINT to all processes of the group. A worker that was started by
-  // another sluice process ignores the signal, because that process stops its workers.
+  // In a terminal, Ctrl-C reaches the whole process group. A parent stops its workers itself.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
   const waiting = { signal: stop.signal, log };
@@ -72,7 +67,7 @@ async function runWorker(
   const sandboxes = openSandboxes(log);
   const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
-  // A worker that was started by another process leaves these warnings to that process.
+  // The parent of a worker gives these warnings.
   if (!isForked()) {
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
@@ -98,10 +93,7 @@ async function runWorker(
   );
 }
 
-/**
- * Runs a single task, such as `chunk:17`, and releases it if the process must stop. Other tasks are
- * in other processes, so a crash of this task does not affect them.
- */
+/** Runs a single task, such as `chunk:17`, alone, so that its crash does not affect others. */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));

@@ -1,6 +1,6 @@
 /*
- * Starts and ends the console's session, and chooses its environment. The session itself is a
- * signal in `src/console/client/lib/api.ts`.
+ * Starts and ends the session, a signal in `src/console/client/lib/api.ts`, and chooses its
+ * environment.
  */
 import { parts } from 'sluice:capabilities';
 import { signal } from '@preact/signals';
@@ -13,23 +13,19 @@ declare module '../../console/client/lib/api.ts' {
 
 const others = new BroadcastChannel('sluice-session');
 
-/** Reloads the page after another tab has signed out or chosen another environment. */
 others.addEventListener('message', () => location.reload());
 
 /**
- * Error message shown if a one-time link was refused. Empty if the link had been used or had
- * expired. `null` if no link was refused.
+ * Shown if a one-time link was refused. Empty if the link had been used or had expired. `null` if
+ * no link was refused.
  */
 export const linkRefusal = signal<string | null>(null);
 
-/** Token of a one-time link. It is removed from the address and from the history at once. */
+/** Token of a one-time link, removed from the address and the history at once. */
 let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
 if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
 
-/**
- * Reads the session. If the address contains a one-time link, first signs in with that link.
- * @throws ApiError
- */
+/** @throws ApiError */
 export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
     const refused = await refusalOf(signIn({ link }, signal));
@@ -43,7 +39,7 @@ export async function resumeSession(signal: AbortSignal): Promise<void> {
   if ((await refusalOf(request)) !== null) session.value = null;
 }
 
-/** Resolves to the error if the service refuses the credentials, otherwise to `null`. */
+/** Resolves to the error if the credentials are refused, otherwise to `null`. */
 function refusalOf(request: Promise<void>): Promise<ApiError | null> {
   return request.then(
     () => null,
@@ -54,7 +50,7 @@ function refusalOf(request: Promise<void>): Promise<ApiError | null> {
   );
 }
 
-/** Signs in with a key or a one-time link. @throws ApiError */
+/** @throws ApiError */
 export async function signIn(credentials: object, signal?: AbortSignal): Promise<void> {
   session.value = await post<Caller>('/v1/console/sign_in', credentials, signal);
 }
@@ -72,10 +68,7 @@ export async function signOut(): Promise<void> {
   else location.assign(address);
 }
 
-/**
- * Chooses another environment. Reloads the page, because the page still shows data of the previous
- * environment.
- */
+/** Reloads the page, because it shows data of the previous environment. */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

@@ -9,11 +9,10 @@ import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
 import { linkRefusal, resumeSession, signIn } from './session.ts';
 
-/** Time that the page waits for a response before reporting that it is waiting. */
+/** After this time, the page reports that it waits for a response. */
 const lateMs = 8_000;
 const retryMs = 5_000;
 
-/** Page shown until the session is known. */
 export function Opening(): VNode {
   const opening = useData('session', resumeSession, retryMs);
   const [isLate, setLate] = useState(false);
@@ -46,7 +45,7 @@ function Brand(): VNode {
   );
 }
 
-/** Page shown if there is no session. After sign-in, the page that the URL names is shown. */
+/** After sign-in, the page that the URL names is shown. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

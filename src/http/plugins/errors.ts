@@ -24,10 +24,7 @@ import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * If the path exists only for other methods, sets `Allow` and returns the refusal. Otherwise,
-     * returns `null`.
-     */
+    /** Sets `Allow` if the path exists only for other methods. Otherwise, returns `null`. */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
   }
 }
@@ -48,7 +45,6 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Error codes for errors that Fastify and its plugins throw because of a caller's mistake. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -66,9 +62,8 @@ const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * Converts an error to a response. The response states the cure, the unavailable part, or only that
- * the request failed. The response never contains text that is not meant for callers. No other
- * function converts errors.
+ * The only function that converts errors to responses. No text reaches a caller that is not meant
+ * for callers.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -115,8 +110,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // If the disk is full, an embedded database fails without stating that reason. Therefore, the
-      // disks are checked.
+      // On a full disk, an embedded database fails without stating that reason.
       const answer = await fullDisk();
       if ('value' in answer && answer.value !== null) explained = diskFull(answer.value);
     }
@@ -124,9 +118,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   });
 }
 
-/**
- * Checks the disks at most once a second. A mount that hangs delays a response by at most 200 ms.
- */
+/** A mount that hangs delays a response by at most 200 ms. */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
 async function findFullDisk(config: System['config']): Promise<string | null> {
@@ -137,15 +129,12 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/**
- * Maximum number of refusals logged per window: for the same environment, route and code, and in
- * total.
- */
+/** The same environment, route and code count as one kind. */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** Prevents logged refusals from filling a disk. Counts refusals that are not logged. */
+/** Prevents logged refusals from filling a disk. */
 class Throttle {
   readonly #report: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
@@ -205,8 +194,7 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // Thousands of single records may be refused per second, so these refusals are logged only at
-    // level debug. Metrics count them.
+    // Thousands of single records may be refused per second. Metrics count them.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
   }
@@ -230,7 +218,7 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Describes why the key was refused. This is only for the log, and must not be in the response. */
+/** Only for the log: the response must not have it. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
@@ -249,10 +237,9 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** Milliseconds for the client to read the response. Then the socket is destroyed. */
+/** Time for the client to read the response. */
 const lingerMs = 2_000;
 
-/** Sends the error record in response to invalid HTTP, then closes the connection. */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -262,8 +249,8 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // Node's `https.request` sends the body of a GET without a length. Such a body is read as a
-  // further, invalid request. The preceding request was valid, so its response is sent.
+  // Node's `https.request` sends the body of a GET without a length, which is read as a further,
+  // invalid request. The response to the valid one is sent.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
@@ -277,17 +264,14 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // A client that has sent half a request might otherwise never close the connection.
+  // A client that has sent half a request might never close the connection.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
 
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
-/**
- * Responds to an unknown path with 405 and `Allow` if the path exists for other methods, otherwise
- * with 404. Register it before the routes.
- */
+/** Responds to an unknown path with 405, or with 404. Register it before the routes. */
 export function addNotFound(app: FastifyInstance): void {
   const routes = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
@@ -298,8 +282,7 @@ export function addNotFound(app: FastifyInstance): void {
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
     const matches = [...routes].filter(([, { form }]) => form.test(path));
-    // A parameter may also match part of another route's path, such as `identify` where an id is
-    // expected. Therefore, exact paths are preferred.
+    // A parameter may also match part of another route's path, such as `identify`.
     const exact = matches.filter(([pattern]) => !pattern.includes(':'));
     const candidates = exact.length > 0 ? exact : matches;
     const allow = [...new Set(candidates.flatMap(([, { methods }]) => [...methods]))];

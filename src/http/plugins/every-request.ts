@@ -7,10 +7,7 @@ import type { RouteMetrics } from '../../telemetry/metrics.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
 
-/**
- * Returns the caller's request id if it is safe to use in logs and responses. Otherwise, returns a
- * new one.
- */
+/** Keeps the caller's request id if it is safe in logs and responses. */
 export function chooseRequestId(raw: IncomingMessage): string {
   const id = raw.headers['x-request-id'];
   return typeof id === 'string' && sane.test(id) ? id : randomUUID();
@@ -18,10 +15,7 @@ export function chooseRequestId(raw: IncomingMessage): string {
 
 const api = /^\/+(?:api\/+)?v1\//;
 
-/**
- * Sets the common headers. Refuses a request with two Host headers, because this server and a proxy
- * in front of it may use different ones.
- */
+/** Refuses a request with two Host headers, because a proxy in front may use the other one. */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);
@@ -48,23 +42,19 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /**
-     * Start of the request by `performance.now()`. 0 if the request was refused before its start
-     * was recorded.
-     */
+    /** By `performance.now()`. 0 if the request was refused before its start was recorded. */
     startedAt: number;
   }
 }
 
 /**
- * Counts responses by route as soon as they are ready. Counting responses once they have been sent
- * would need two listeners per request and would also measure the caller's network.
+ * Counts responses when they are ready. Counting sent ones needs two listeners per request and
+ * would measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
   // Only a server needs the metrics page. tools/describe-api.ts opens an app that does not listen.
   app.addHook('onListen', () => metrics.page());
-  // Fastify has one `config` object for each route and method. Objects are faster keys than
-  // strings.
+  // Fastify has one `config` object per route and method. Objects are faster keys than strings.
   const routes = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

@@ -13,20 +13,14 @@ import { isDefaultType, meansJson, mediaTypeOf, readEncoding } from '../paramete
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Maximum size of bodies whose caller is not known yet: in total, and per address. */
+/** Bodies whose caller is not known yet: in total, and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
-/**
- * Maximum size of bodies in memory, from their arrival to the response. When the limit is reached,
- * further bodies are refused.
- */
+/** Bodies in memory, from their arrival to the response. Further ones are refused. */
 interface HeldLimits {
   readonly bytes: number;
-  /**
-   * Limit per environment, so that unfinished bodies from one environment do not block other
-   * environments.
-   */
+  /** Unfinished bodies of one environment do not block the others. */
   readonly perEnvironment: number;
 }
 
@@ -35,13 +29,12 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
-  /** True to accept forms, and bodies that contain the key. */
   readonly forms?: true;
 }
 
 /**
- * Reads JSON bodies (plain or gzipped) into a Buffer, with limited size and time. It registers a
- * parser, so routes that use it must be in a separate Fastify scope.
+ * Reads JSON bodies, plain or gzipped. It registers a parser, so its routes need a scope of their
+ * own.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -51,8 +44,7 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // Uses `onSend`, because this hook always runs. If the client has disconnected, its response
-    // emits no event.
+    // `onSend` always runs. The response to a client that left emits no event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -74,8 +66,7 @@ export function addJsonBody(
         throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Space for the whole body is reserved before it is read. Thus, if space is short, some
-      // bodies are read completely. Without the reservation, all bodies might be read only in part.
+      // Space is reserved for the whole body. Otherwise, all bodies might be read only in part.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -117,10 +108,7 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /**
-   * Reserves bytes. Returns `null`, or the refusal if the bytes do not fit. If no other body is in
-   * memory, a body always fits.
-   */
+  /** Returns `null`, or the refusal. If no other body is in memory, a body always fits. */
   add(request: FastifyRequest, bytes: number): Error | null {
     const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
     const ownBytes = this.#byRequest.get(request)?.bytes ?? 0;
@@ -146,7 +134,6 @@ class HeldBytes {
   }
 }
 
-/** Returns the body that `addJsonBody` has read, or an empty body. */
 export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
@@ -194,13 +181,12 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // After the whole body has been read, only `close` can follow. The listeners are then not
-    // removed, because that would cost a microsecond.
+    // After the whole body only `close` can follow. Removing the listeners costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // The remaining listeners refer to `pieces`, and would keep the body in memory.
+    // The remaining listeners would keep the body in memory.
     pieces.length = 0;
     done(error, body);
   };
@@ -253,7 +239,6 @@ function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
 
 const byteOrderMark = '\ufeff';
 
-/** Reads a JSON object. An empty body is read as `{}`. @throws InputError */
 export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8').replace(byteOrderMark, '').trim();
@@ -270,10 +255,7 @@ const OPEN_ARRAY = 91;
 const BACKSLASH = 92;
 const CLOSE_ARRAY = 93;
 
-/**
- * Reads a JSON object, except the content of its first array. A body that is an array is read as
- * `{}`.
- */
+/** Skips the content of the first array. A body that is an array is read as `{}`. */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
   let from = -1;
   let depth = 0;

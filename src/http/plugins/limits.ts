@@ -11,18 +11,18 @@ import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Maximum number of calls with a browser key, per address and window. */
+/** Per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Number of records in a batch that together count as one call. */
+/** Records of a batch that together count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
   /**
-   * Closes a connection after its pending responses. Returns false if no response is pending or a
-   * request has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if there are none or a request
+   * has not fully arrived.
    */
   endWithAnswers?: (socket: Socket) => boolean;
 }
@@ -30,27 +30,21 @@ export interface ServerState {
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call with the key. Returns the refusal if there were too many calls. `records` is
-     * the size of a batch from a browser. The batch itself was already counted as one call, and
-     * each further hundred records count as another call.
+     * Returns the refusal if the key made too many calls. `records` is the size of a batch from a
+     * browser, already counted as one call. Each further hundred records are another call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /**
-     * True to serve the route under any load, so that monitoring can see why requests are refused.
-     */
+    /** Monitoring must see why requests are refused. */
     alwaysServed?: true;
   }
 }
 
-/**
- * Share of the heap above which a process spends its time on garbage collection until it runs out
- * of memory.
- */
+/** Above it, a process spends its time on garbage collection until it runs out of memory. */
 const heapShare = 0.9;
 
-/** Time during which a new process loads and compiles code. Delays during this time are ignored. */
+/** A new process loads and compiles code. Delays during this time are ignored. */
 const startMs = 2_000;
 
 const measureMs = 1_000;
@@ -104,16 +98,13 @@ export function addLoadShedding(
   });
 }
 
-/**
- * Maximum number of keys that have a window. If there are more keys, the key with the oldest window
- * is dropped.
- */
+/** Of more keys, the one with the oldest window is dropped. */
 const maxKeys = 10_000;
 
 /**
- * Limits the calls of each key and, for a browser key, the calls of each address. Runs after
- * authentication. Each process counts separately, because a count in Redis would cost a query for
- * each call, and would require Redis. Existing plugins miscount simultaneous requests.
+ * Limits the calls of each key, and of each address of a browser key. Each process counts
+ * separately, because Redis would cost a query per call. Existing plugins miscount simultaneous
+ * requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
@@ -140,7 +131,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
 
-/** Rounds the milliseconds first, because they may exceed the window by a fraction. */
+/** Rounds the milliseconds, because they may exceed the window by a fraction. */
 function secondsOf(leftMs: number): string {
   return String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
 }
@@ -163,10 +154,7 @@ export class Windows {
     this.#now = now;
   }
 
-  /**
-   * Adds to the current window of a key. Returns the new count and the remaining time of the
-   * window.
-   */
+  /** Adds to the current window of a key. `leftMs` is what remains of it. */
   add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
     const now = this.#now();
     const current = this.#byKey.get(key);
@@ -184,7 +172,7 @@ export class Windows {
   }
 }
 
-/** Maximum number of failed logins per minute and address. */
+/** Per minute and address. */
 const mostFailures = 10;
 
 export class FailedLogins {
@@ -194,7 +182,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Returns how many seconds the address must wait. 0 if it need not wait. */
+  /** Seconds that the address must wait. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
@@ -207,10 +195,7 @@ export class FailedLogins {
 
 const networkParts = 4;
 
-/**
- * Returns an IPv4 address unchanged, but only the /64 network of an IPv6 address. Any other text is
- * returned unchanged.
- */
+/** The /64 network of an IPv6 address. Any other text is returned unchanged. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

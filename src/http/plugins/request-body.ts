@@ -8,22 +8,18 @@ const maxFieldBytes = 64 * 1024;
 
 /**
  * Leaves bodies unread, so that handlers can stream them. Bodies that a route does not need, such
- * as the `{}` that some clients send, are ignored. A route whose body is parsed registers a parser
- * in its own scope.
+ * as the `{}` that some clients send, are ignored.
  */
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 }
 
-/**
- * Adds forms to a Fastify scope. It must be a separate scope, because the plugin watches every
- * response in its scope.
- */
+/** It needs a scope of its own, because the plugin watches every response in its scope. */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // The size of uploads is limited elsewhere. The plugin accepts a second file, so that the
-    // handler can refuse this file with a reason.
+    // Uploads are limited elsewhere. A second file is accepted, so that the handler can say why it
+    // refuses it.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,
@@ -33,9 +29,8 @@ export function addForms(scope: FastifyInstance): void {
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * If a request has `Expect: 100-continue`, its body is requested only after the key, options and
- * headers have been checked. Therefore, a refused upload costs only a few hundred bytes. Node
- * itself would request the body immediately.
+ * With `Expect: 100-continue`, the body is requested after the checks of key, options and headers.
+ * Thus, a refused upload costs a few hundred bytes. Node would request it at once.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
@@ -53,16 +48,15 @@ export function askForBody(raw: IncomingMessage): void {
   waiting.delete(raw);
 }
 
-/** Maximum size of an unread body that Node itself reads in order to keep the connection. */
+/** Node itself reads an unread body up to this size, to keep the connection. */
 const shortBody = 64 * 1024;
-/** Maximum number of bytes to discard while waiting for the client to notice the response. */
+/** Bytes to discard while waiting for the client to notice the response. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * If a response is ready before the request has fully arrived, sends the whole response with
- * `Connection: close`, and waits until the client stops sending. An immediate close would reset the
- * connection, and many clients would lose the response.
+ * Sends a response that is ready before its request, then waits until the client stops sending. An
+ * immediate close would reset the connection, and many clients would lose the response.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -71,7 +65,7 @@ export function addLingeringClose(app: FastifyInstance): void {
       return;
     }
     reply.header('connection', 'close');
-    // A client that waits for `100 Continue` has not sent any part of the body.
+    // Such a client has not sent any part of the body.
     if (typeof payload !== 'string' || awaitsContinue(raw)) {
       done(null, payload);
       return;
@@ -83,7 +77,7 @@ export function addLingeringClose(app: FastifyInstance): void {
 
 function isPending(raw: IncomingMessage): boolean {
   if (raw.destroyed || raw.readableEnded) return false;
-  // Once reading the body has begun, Node does not discard the rest.
+  // Node does not discard the rest of a body that is being read.
   if (raw.readableDidRead) return true;
   if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
@@ -104,7 +98,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // If an earlier reader still listened, the body would not be discarded.
+    // An earlier reader would keep the body from being discarded.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

@@ -6,39 +6,37 @@ import { type InputError, inputError } from '../../base/errors.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Maximum total size of unread responses in memory. */
+/** Unread responses in memory. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Maximum size of all responses to requests without a key. It is part of MAX_HELD_BYTES. */
+/** Responses to requests without a key. Part of MAX_HELD_BYTES. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
- * Maximum milliseconds for the client to read a piece of the response. Then the connection is cut.
- * For a full piece, this corresponds to a speed of about 2 KiB per second.
+ * Time for the client to read a piece of the response, at some 2 KiB per second. Then the
+ * connection is cut.
  */
 const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Maximum size in memory of the response to a GET. Default: ANSWER_PIECE_BYTES. */
+    /** Most bytes in memory of the response to a GET. Default: ANSWER_PIECE_BYTES. */
     answerBytes?: number;
   }
 }
 
 /**
- * Limits the memory used by responses that clients do not read, and cuts stalled connections.
- * Before a GET is handled, the maximum size of its response is counted: for the connection before
- * the key look-up, and for the environment and the process after it. If a limit would be exceeded,
- * the request is refused (429, or 503 for the process). Register this plugin before the key
- * look-up.
+ * Limits the memory of responses that clients do not read, and cuts stalled connections. The
+ * largest size of the response to a GET counts for the connection before the key look-up, then for
+ * the environment (429) and the process (503). Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const unread = new UnreadAnswers(stallMs);
   const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // If the client has already disconnected, its response would never be released.
+    // The response to a client that left would never be released.
     if (request.raw.socket.destroyed) return null;
     const answer = unread.hold(request, bytes);
     unreadAnswers.set(request, answer);
@@ -48,7 +46,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // The key look-up costs a query, so the connection's limit is checked first.
+    // The key look-up costs a query.
     const refusal = unread.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -66,8 +64,8 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
     const reserved = unreadAnswers.get(request);
     unread.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Only responses whose size was not known in advance are refused here. The response to a
-    // completed POST is always sent.
+    // Only responses of unknown size are refused here. The response to a completed POST is always
+    // sent.
     const refusal = reserved === undefined ? null : unread.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (reserved !== undefined) unread.resize(reserved, bytes);
@@ -101,14 +99,10 @@ interface Connection extends ByteTotal {
   watch: Poller | undefined;
 }
 
-/** Memory that a response occupies until the client has received it. */
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /**
-   * Totals that include this response: that of the connection and, after the key look-up, those of
-   * the environment and the process.
-   */
+  /** The connection and, after the key look-up, the environment and the process. */
   readonly totals: Set<ByteTotal>;
 }
 
@@ -116,7 +110,7 @@ class UnreadAnswers {
   readonly #stallMs: number;
   readonly #all: ByteTotal = { bytes: 0 };
   readonly #withoutKey: ByteTotal = { bytes: 0 };
-  /** Totals by environment or, for requests without a key, by route. */
+  /** By environment or, without a key, by route. */
   readonly #environments = new Map<number | string, ByteTotal>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -135,10 +129,7 @@ class UnreadAnswers {
     return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
-  /**
-   * Counts the response for the environment and the process. If it exceeds a limit, it is refused
-   * and no longer counted.
-   */
+  /** A response beyond a limit is no longer counted. */
   charge(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
@@ -162,7 +153,7 @@ class UnreadAnswers {
   }
 
   #count(answer: UnreadAnswer, total: ByteTotal): void {
-    // If the client has disconnected, its response has already been released.
+    // The response to a client that left is already released.
     if (!answer.connection.answers.has(answer)) return;
     answer.totals.add(total);
     total.bytes += answer.bytes;
@@ -197,7 +188,7 @@ class UnreadAnswers {
     if (existing !== undefined) return existing;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // Responses that wait behind other responses emit no event when the connection closes.
+    // Responses that wait behind others emit no event when the connection closes.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -205,7 +196,7 @@ class UnreadAnswers {
   }
 }
 
-/** Returns true if the bytes exceed the limit. A single response is always allowed. */
+/** A single response is always allowed. */
 function isBeyond(total: ByteTotal, bytes: number, maxBytes: number): boolean {
   return total.bytes > 0 && total.bytes + bytes > maxBytes;
 }
@@ -218,10 +209,7 @@ function tooMuch(whose: string): InputError {
   return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
 }
 
-/**
- * Cuts a connection if two consecutive checks, `stallMs / 2` apart, find that the client has
- * received nothing more.
- */
+/** Cuts a connection if two consecutive checks find that the client has received nothing more. */
 function endUnread(socket: Socket, stallMs: number): Poller {
   let before = -1;
   let stalls = 0;

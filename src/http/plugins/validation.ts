@@ -6,8 +6,8 @@ import { compileSchema, hasWording, throwProblems } from '../../base/validation.
 import { shorten } from '../../base/wording.ts';
 
 /**
- * Validates paths, queries and headers. Bodies are validated by the handlers, because some bodies
- * are streams. Only tests validate responses, to find fields that are missing from a schema.
+ * Validates paths, queries and headers. Handlers validate bodies, because some are streams. Only
+ * tests validate responses.
  */
 export function addValidation(app: FastifyInstance): void {
   nameIgnored(app);
@@ -28,7 +28,6 @@ export function addValidation(app: FastifyInstance): void {
 
 const maxNamed = 10;
 
-/** Adds a response header with the names of unknown query parameters. */
 function nameIgnored(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
     const schema = routeOptions.schema?.querystring as TObject | undefined;
@@ -50,9 +49,7 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/**
- * Validates path parameters. Converts UUIDs to lower case, because they are stored in lower case.
- */
+/** UUIDs are stored in lower case. */
 function compileParameters(schema: TObject) {
   const check = validatorOf(schema);
   const isUuid = (name: string) =>
@@ -68,10 +65,7 @@ function compileParameters(schema: TObject) {
   };
 }
 
-/**
- * Validates only headers whose schema contains an error message. The other headers describe the
- * body, and the code that reads the body checks them.
- */
+/** Only headers with an error message. The code that reads the body checks the others. */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))
@@ -82,7 +76,6 @@ function compileHeaders({ properties }: TObject) {
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
-  /** True to ignore empty values and unknown names. */
   readonly lenient: boolean;
 }
 
@@ -90,16 +83,15 @@ const textRules = Symbol('textRules');
 
 /**
  * Query of a request that only reads. Unknown parameters are ignored and listed in
- * `Ignored-Parameters`. A misspelt name of a known parameter is refused, because `staus=failed`
- * must not list everything.
+ * `Ignored-Parameters`. A misspelt one is refused: `staus=failed` must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
 }
 
 /**
- * Options of a request that changes something. Unknown options are refused, because `dryrun=true`
- * must not start a real load.
+ * Options of a request that changes something. Unknown ones are refused: `dryrun=true` must not
+ * start a real load.
  */
 export function optionFields<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
@@ -112,8 +104,7 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // Unless `lenient` is set, this only checks the options. They are parsed later, together with
-      // the fields of the form.
+      // Otherwise, the options are parsed later, with the fields of the form.
       return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
@@ -152,8 +143,7 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
 }
 
 /**
- * Paging parameters used by other services. If these parameters were ignored, a client would read
- * the first page forever.
+ * Paging of other services. A client whose parameter is ignored would read the first page forever.
  */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
@@ -179,10 +169,7 @@ const flags: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-/**
- * Converts text to a value. Text that cannot be converted is returned unchanged, and is then
- * refused by the schema.
- */
+/** Text that cannot be converted is returned unchanged. The schema then refuses it. */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;
   if (type === 'array') return texts;

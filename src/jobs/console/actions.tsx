@@ -16,7 +16,6 @@ import { ExportAgain } from '../../export/console/job.tsx';
 import { ownJobTypes } from './job-types.ts';
 
 interface Act {
-  /** Last segment of the API path. */
   readonly path: string;
   readonly title: string;
   readonly verb: string;
@@ -68,10 +67,7 @@ interface ActionsProps {
   readonly onDone: () => void;
 }
 
-/**
- * Shows buttons for the next steps of the job. Each button asks for confirmation and shows how many
- * rows are affected.
- */
+/** Each button asks for confirmation and shows how many rows are affected. */
 export function JobActs({ job, onDone }: ActionsProps): VNode {
   const possible = acts.filter(({ isPossible }) => isPossible(job));
   return (
@@ -93,10 +89,7 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
   );
 }
 
-/**
- * Shows a button that applies the plan as shown. If profiles have changed since the plan was made,
- * the server refuses.
- */
+/** If profiles have changed since the plan was made, the server refuses. */
 function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode | null {
   const { job_id, type, status, plan, failure } = job;
   const isDrifted = failure?.error_code === 'plan_drifted';

@@ -31,9 +31,7 @@ interface LoadProps {
   readonly job: LoadJob;
 }
 
-/**
- * Shows the outcome or progress of the job in a sentence, and what a person has to do, if anything.
- */
+/** The outcome or progress of the job in a sentence, and what a person has to do. */
 export function Answer({ job }: JobProps): VNode {
   const { status, failure, last_error: lastError } = job;
   if (isUnfinished(job))
@@ -94,7 +92,7 @@ function LoadOutcome({ job }: LoadProps): VNode {
   );
 }
 
-/** Share of superseded records above which the page shows a notice. */
+/** Above this share, the page shows a notice. */
 const usualSuperseded = 0.2;
 
 function Doubts({ job: { counts, duplicate_of: twin } }: LoadProps): VNode {
@@ -154,7 +152,7 @@ function Held({ job: { held } }: LoadProps): VNode {
   );
 }
 
-/** Returns the number of rejects that no later load has corrected. */
+/** Number of rejects that no later load has corrected. */
 function waitingRejects({ rejects }: LoadJob): number {
   return rejects.count - rejects.loaded_since.count;
 }

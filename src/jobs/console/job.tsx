@@ -24,8 +24,7 @@ import { Phases, tookOf } from './timeline.tsx';
 
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // With a key, each job has its own component. Without it, the page would briefly show the data of
-  // the previous job.
+  // Without a key, the page would briefly show the data of the previous job.
   return <JobOf key={id} id={id} />;
 }
 

@@ -39,10 +39,10 @@ function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
 }
 
 const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
-/** Parameters both of the API and of the page's address. */
+/** Parameters of both the API and the page's address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Running jobs come first. The other jobs follow, newest first. */
+/** Running jobs come first, then the others, newest first. */
 export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): Loaded<PageOf<JobListItem>> {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
@@ -84,7 +84,7 @@ export function Jobs(): VNode {
   );
 }
 
-/** Selects the jobs with refused records. This is not a state of jobs, but is in the same list. */
+/** This is not a state of jobs, but is in the same list. */
 const withRefused = 'with_refused';
 const states: Options = [
   ['', 'All'],

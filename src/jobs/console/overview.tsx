@@ -23,7 +23,7 @@ import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
-/** The pause is longer if no job is queued or running. */
+/** Longer if no job is queued or running. */
 const pauseOf = (record: OverviewRecord | undefined): number =>
   record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 
@@ -55,9 +55,7 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/**
- * Link for each kind of problem that needs attention. Capabilities add links for their own kinds.
- */
+/** Capabilities add links for their own kinds of problems. */
 const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
   jobs_failed: (job) =>
@@ -79,7 +77,7 @@ interface Line {
   readonly isBad: boolean;
   readonly says: string;
   readonly place?: ReturnType<NeedPlace> | null | undefined;
-  /** Job for which the page shows buttons next to the sentence. */
+  /** The page shows its buttons next to the sentence. */
   readonly job?: string | null;
 }
 
@@ -173,7 +171,7 @@ interface RatesProps {
   readonly period: string;
 }
 
-/** Shows the records of a period by outcome, as rates per minute averaged over each step. */
+/** Rates per minute, averaged over each step. */
 function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
   const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {

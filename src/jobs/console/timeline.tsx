@@ -24,9 +24,7 @@ const phaseNames: Readonly<Record<string, string>> = {
 
 type PhaseList = JobDetail['phases'];
 
-/**
- * Returns true if the job waits after this phase: in the queue, or for a person to approve a plan.
- */
+/** The job waits in the queue, or for a person to approve a plan. */
 function isWaiting(phases: PhaseList, at: number): boolean {
   const phase = phases[at]?.phase;
   return (
@@ -53,7 +51,7 @@ export function Phases({ job }: JobProps): VNode {
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
-  // Waiting takes no space on the scale, because it may last for days.
+  // Waiting may last for days, so it takes no space on the scale.
   const whole = Math.max(1, last - first - waitedMs(phases));
   const durationOf = (index: number): ComponentChildren => {
     const [phase, next] = [phases[index], phases[index + 1]];

@@ -12,16 +12,10 @@ import { Button } from '../../console/client/ui/controls.tsx';
 import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
- * The browser client of the console. It stores nothing: its data comes from the API, and the URL
- * contains the filters, tab and selected row. This folder contains the navigation, the keyboard
- * shortcuts and the list of screens. Each screen is in the `console/` folder of its noun and is
- * loaded when it is shown. CONTRIBUTING.md describes how to add one. The parts of screens are in
- * `src/console/client/`:
- *
- * part.ts   additions of a capability
- * lib/      the API, the session, loading, the URL, formats
- * ui/       the parts of a page
- * styles/   CSS in layers: tokens, base, components, screens
+ * The browser client of the console. It stores nothing: data comes from the API, and the URL has
+ * the filters, tab and selected row. Each screen is in the `console/` folder of its noun and loads
+ * when it is shown. Its parts are in `src/console/client/`. CONTRIBUTING.md describes how to add
+ * one.
  */
 
 function App(): VNode {
@@ -62,10 +56,7 @@ interface GuardProps {
   readonly children: VNode;
 }
 
-/**
- * Keeps the page's frame working if a screen fails. A message replaces the failed screen until
- * another URL is shown.
- */
+/** A message replaces a failed screen until another URL is shown. The frame keeps working. */
 class Guard extends Component<GuardProps, { readonly error: Error | null }> {
   override state = { error: null };
 
@@ -93,9 +84,8 @@ function NotFound(): VNode {
 }
 
 /**
- * Replaces a screen that failed, or whose code could not be loaded. If an outage prevented the
- * loading, reloads the page when the outage is over. If there was no outage, the server probably
- * has a newer version, and the user can reload the page.
+ * Replaces a screen that failed, or whose code did not load. After an outage, it reloads the page.
+ * Without one, the server is probably newer, and the user can reload.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

@@ -15,7 +15,6 @@ import { Facts, Problems } from '../../console/client/ui/page.tsx';
 import type { Overview } from '../../jobs/overview-api.ts';
 import { screens } from './screens.ts';
 
-/** True while the list of keyboard shortcuts is shown. */
 const help = signal(false);
 
 export function Nav(): VNode {
@@ -161,7 +160,6 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Handles keyboard shortcuts outside input fields, and shows the list of shortcuts. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
@@ -215,9 +213,8 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * Moves the focus from row to row. If the focus is on a button in a row, j and k move it to that
- * row. If the focus is outside the rows, they move it to the selected row or, if there is none, to
- * the first row. Returns false if the focus does not move.
+ * From a button in a row, j and k move the focus to that row. From outside the rows, they move it
+ * to the selected or first row. Returns false if the focus does not move.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];

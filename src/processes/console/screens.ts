@@ -1,6 +1,5 @@
 /*
- * All screens of the core and of the capabilities. To add a screen to the core, add an entry here
- * and a file in the `console/` folder of its noun.
+ * To add a screen to the core, add an entry here and a file in the `console/` folder of its noun.
  */
 import { parts } from 'sluice:capabilities';
 import { type Screen, screen } from '../../console/client/part.ts';
