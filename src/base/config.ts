@@ -1,6 +1,6 @@
 /**
- * Reads the configuration from the environment and the command-line flags. A process calls
- * `readConfig` once and passes the result to the code that needs it.
+ * Reads the configuration from the environment and flags, once per process. The result is passed to
+ * the code that needs it.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -14,12 +14,12 @@ import { readStorage, type Storage, type StorageSettings } from './storage-url.t
 type Settings = typeof settings;
 type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 
-/** All settings and derived values. Do not log URLs and keys, because they contain secrets. */
+/** Do not log URLs and keys: they contain secrets. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
-  /** Absolute path of the folder for files. Not used if files are stored on S3. */
+  /** Absolute path. Not used if files are stored on S3. */
   readonly filesDir: string;
-  /** Certificate authorities in PEM. `null` for those built into Node. */
+  /** In PEM. `null` for the authorities built into Node. */
   readonly redisCa: string | null;
   readonly outboxDir: string;
   readonly workerPoolSize: number;
@@ -41,9 +41,8 @@ const schema = Type.Object(
 );
 
 /**
- * Reads the configuration. `overrides` come from flags. The variable NAME_FILE may contain the path
- * of a file with the value of NAME, as is usual for container secrets. `others` are problems found
- * earlier, which the error lists first.
+ * `overrides` come from flags. The variable NAME_FILE may name a file with the value of NAME, as is
+ * usual for container secrets. `others` are problems found earlier, which the error lists first.
  * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
@@ -70,8 +69,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // Uses the default in place of the invalid value, because `derive` needs a valid value for
-    // every setting. `derive` can then report further problems.
+    // `derive` needs a valid value for every setting, to report further problems.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -80,7 +78,8 @@ export function readConfig(
 }
 
 /**
- * Returns the value of NAME, or the content of the file that NAME_FILE names. @throws ConfigError
+ * Reads NAME, or the file that NAME_FILE names.
+ * @throws ConfigError
  */
 export function readSettingText(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? '';
@@ -96,8 +95,7 @@ export function readSettingText(name: string, environment: Environment): string 
 }
 
 /**
- * Calls `work` and returns its result. If `work` fails, records the problem and returns `fallback`,
- * so that all problems are reported together.
+ * Records the problem if `work` fails and returns `fallback`, so that all are reported together.
  */
 type Attempt = <T>(work: () => T, fallback: T) => T;
 
@@ -118,8 +116,8 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * Number of a worker's connections for leases and capabilities. In addition, the worker has one
- * connection for each chunk that it may load at the same time.
+ * Connections of a worker for leases and capabilities, besides one for each chunk loaded at the
+ * same time.
  */
 const extraConnections = 4;
 

@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pathText } from './operator-file/schema.ts';
 
-/** `before` or `after` is `undefined` if that object does not have the field. */
+/** `undefined` for an object without the field. */
 export interface FieldChange {
-  /** Path of the field, such as `load.http.url`. */
+  /** Path, such as `load.http.url`. */
   readonly field: string;
   readonly before: unknown;
   readonly after: unknown;
 }
 
 /**
- * Returns the fields in which two objects differ. `before` is an object read from JSON, so `after`
- * is converted to JSON and back before the comparison. Lists are compared as a whole.
+ * `before` was read from JSON, so `after` is converted to JSON and back. Lists are compared as a
+ * whole.
  */
 export function listFieldChanges(before: object, after: object): FieldChange[] {
   return compare(before, JSON.parse(JSON.stringify(after)), []);
@@ -30,7 +30,7 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Users choose the names, so a name such as `constructor` must not match an inherited member. */
+/** Users choose the names: `constructor` must not match an inherited member. */
 function memberOf(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value;
 }

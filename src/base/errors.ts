@@ -1,9 +1,6 @@
 import { type Naming, type Part, type Sentence, write } from './sentence.ts';
 
-/**
- * Error codes and their HTTP statuses. Callers rely on the codes. A bad record is not an error:
- * functions return it as a `Reject`.
- */
+/** HTTP statuses of the codes, on which callers rely. A bad record is a `Reject`, not an error. */
 export const errorCodes = {
   invalid_json: 400,
   missing_field: 400,
@@ -55,10 +52,7 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
-  /**
-   * The message in parts (text and option names), so that `messageIn` can rename the options.
-   * Missing if the message does not mention any options.
-   */
+  /** Text and option names, so that `messageIn` can rename the options. Missing without options. */
   readonly parts?: readonly Part[];
 }
 
@@ -66,7 +60,7 @@ export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
 
-/** Thrown for a request that the caller must change. Contains all problems of the request. */
+/** Thrown with all problems of a request that the caller must change. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
@@ -82,10 +76,7 @@ export class InputError extends Error {
   }
 }
 
-/**
- * Cleans a problem for storage. Messages quote input, and PostgreSQL rejects U+0000 and lone
- * surrogates.
- */
+/** Messages quote input, and PostgreSQL rejects U+0000 and lone surrogates. */
 function keepable({ code, message, details, parts }: StatedProblem): Problem {
   const sentence = parts ?? message;
   const problem = { code, message: keepableText(write(sentence)), details: keepableText(details) };
@@ -115,8 +106,7 @@ export function idempotencyConflict(): InputError {
 }
 
 /**
- * Thrown if PostgreSQL, the queue, storage or a disk is unavailable. The same call may succeed
- * later.
+ * Thrown if PostgreSQL, the queue, storage or a disk is unavailable. The call may succeed later.
  */
 export class TransientError extends Error {
   override readonly name = 'TransientError';
@@ -124,20 +114,17 @@ export class TransientError extends Error {
 
 export class TookTooLong extends TransientError {}
 
-/** Thrown if another attempt has done the work, or if the work is no longer wanted. */
+/** Thrown if another attempt has done the work, or if it is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
 
-/** Thrown if the process is stopping. Its work is released, and the attempt does not count. */
+/** Thrown if the process is stopping. The work is released, and the attempt does not count. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/**
- * Thrown if the work cannot succeed, however often it is retried, and no part of sluice is at
- * fault.
- */
+/** Thrown if no retry can succeed and no part of sluice is at fault. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -148,17 +135,14 @@ export class FinalFailure extends Error {
   }
 }
 
-/**
- * Thrown if an invariant is broken. This is always a bug in sluice. A task that throws it is not
- * retried.
- */
+/** Thrown if an invariant is broken: always a bug in sluice. Its task is not retried. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
 /**
- * Thrown if a file violates its format, or uses a part of the format that sluice does not support.
- * Callers put an introduction such as `The workbook is damaged:` before the message.
+ * Thrown if a file violates its format or uses an unsupported part of it. Callers put `The workbook
+ * is damaged:` or the like before the message.
  */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
@@ -169,8 +153,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Returns the message of an error. An AggregateError means that every address refused the
- * connection, so the message of its first error is returned.
+ * An AggregateError means that every address refused the connection. Its first message is returned.
  */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);

@@ -1,15 +1,14 @@
 // Finds, defuses and restores cells that a spreadsheet would run as formulas. Exports build their
-// SQL from the same definitions (`src/export/write/csv.ts`). A formula begins with = + - @ or one
-// of their full-width forms. Before that character, a formula may also have a tab or line break,
-// because some programs ignore leading tabs and line breaks. A signed number is not a formula.
-// Defusing adds an apostrophe, even to a cell that already looks defused. Therefore, removing one
-// apostrophe from every cell that looks defused restores the original cells.
+// SQL from the same definitions (`src/export/write/csv.ts`). A formula begins with = + - @ or a
+// full-width form, possibly after a tab or line break, which some programs ignore. A signed number
+// is not one. Defusing adds an apostrophe even to a cell that looks defused, so removing one from
+// each such cell restores the original.
 
-/** Characters with which a formula can begin: tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
+/** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];
-/** Pattern of a number, with the same meaning in JavaScript and PostgreSQL. */
+/** Has the same meaning in JavaScript and PostgreSQL. */
 export const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
 export const apostrophe = "'";
 

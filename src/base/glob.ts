@@ -3,10 +3,9 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Returns a function that tests whether a whole string matches the pattern. `*` matches any text.
- * On a mismatch, only the last star is extended by one character, because extending an earlier star
- * cannot help. The time is therefore at most proportional to the product of both lengths. A regular
- * expression could need time that is exponential in the number of stars.
+ * Returns a test of a whole string, where `*` matches any text. On a mismatch, only the last star
+ * grows, because an earlier one cannot help. The time is at most proportional to the product of the
+ * lengths. A regular expression could be exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

@@ -4,15 +4,15 @@ import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Allowed addresses. `private`: only private networks and this machine. `any`: private and public
- * addresses. Link-local addresses are never allowed.
+ * `private`: only private networks and this machine. `any`: also public addresses. Link-local
+ * addresses are never allowed.
  */
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * Every request to a server that a user or operator names is sent by `sendRequest`. It opens one
- * connection per request, without a proxy, and only to allowed addresses (`guardedLookup`). It does
- * not follow redirects or decompress bodies. The caller limits the size and duration of the body.
+ * Every request to a server that a user or operator names goes through `sendRequest`: one
+ * connection each, without a proxy, only to allowed addresses (`guardedLookup`), without redirects
+ * or decompression. The caller limits the size and duration of the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';
@@ -27,10 +27,10 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers by lower-case name. If a header is repeated, its first value is used. */
+  /** First value of each header, by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
-  /** Closes the connection. Callers must call it even if they did not read the body. */
+  /** Must be called even if the body was not read. */
   close(): Promise<void>;
 }
 
@@ -40,8 +40,7 @@ export interface HttpAnswer {
  */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Loaded on the first request, because most commands do not need HTTP. undici is a CommonJS
-  // package: in the bundle, it has only a default export.
+  // Most commands need no HTTP. undici is CommonJS: the bundle has only its default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -50,7 +49,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // undici sets no time limit for the body, because the caller of `sendRequest` does.
+    // The caller limits the time of the body.
     bodyTimeout: 0,
   });
   try {
@@ -83,13 +82,13 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
 }
 
 /**
- * Returns the delay that a `Retry-After` header (seconds or a date) specifies, in milliseconds from
- * `now`. `null` for any other value.
+ * Returns the delay of a `Retry-After` header (seconds or a date) from `now`, in milliseconds, or
+ * `null`.
  */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // The pattern is needed because `Date.parse` accepts many strings that are not HTTP dates.
+  // `Date.parse` accepts many strings that are not HTTP dates.
   const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }
@@ -114,10 +113,9 @@ function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
 
 const privateRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
-/** Range of global unicast IPv6 addresses. Addresses outside it are not allowed. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Returns whether the address is allowed. An IPv4 address in IPv6 notation counts as IPv4. */
+/** An IPv4 address in IPv6 notation counts as IPv4. */
 export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -128,9 +126,8 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns a `lookup` function that returns only allowed addresses. Therefore, the connection uses
- * an address that was checked. Node does not call `lookup` for literal addresses, so check those
- * with `requireAllowedHost`.
+ * Returns only allowed addresses, so the connection uses a checked one. Node does not call `lookup`
+ * for literal addresses: see `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
@@ -151,8 +148,8 @@ export function guardedLookup(reach: Reach): LookupFunction {
 }
 
 /**
- * @throws an error with code `forbiddenAddress` if the host is a forbidden literal address. Host
- * names are not checked.
+ * @throws an error with code `forbiddenAddress` for a forbidden literal address. Names are not
+ * checked.
  */
 export function requireAllowedHost(hostname: string, reach: Reach): void {
   const bare = hostname.replace(/^\[|\]$/g, '');
@@ -160,11 +157,10 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 }
 
 /**
- * Adds an error listener to each connection of a Node HTTP agent. S3's SDK and the span exporter
- * use such agents. A server may respond before it has read the whole body, and then reset the
- * connection. Node 20 to 24 removes its own listener before it emits that error
- * (`requestOnFinish`), so the process would exit. The error can be ignored, because the request has
- * already failed or its response has arrived.
+ * Adds an error listener to each connection of a Node HTTP agent, as S3's SDK and the span exporter
+ * use. A server may respond and reset before it has read the whole body. Node 20 to 24 removes its
+ * own listener before that error (`requestOnFinish`), and the process would exit. The request has
+ * then already failed or been answered.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

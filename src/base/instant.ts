@@ -10,8 +10,8 @@ const shape =
 const minuteMs = 60_000;
 
 /**
- * Reads an ISO 8601 date or time with up to six fractional digits. Without a time zone, UTC is
- * assumed. Returns `null` for any other text.
+ * Reads an ISO 8601 date or time, to the microsecond, in UTC unless it has a zone. `null` for other
+ * text.
  */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
@@ -26,7 +26,7 @@ export function readInstant(text: string): Instant | null {
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
-  // Refuses 30 February, which Date would turn into a day in March.
+  // Date would turn 30 February into a day in March.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return null;
   local.setUTCHours(hour, minute, second);
   const east = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -1 : 1);
@@ -46,7 +46,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/** Formats the exact instant, with six fractional digits, or nine if needed. */
+/** Has six fractional digits, or nine if needed. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);
@@ -55,10 +55,7 @@ export function instantText(since1970: number | bigint, perSecond: PerSecond): s
   return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
 }
 
-/**
- * Formats a time of day such as `13:45:07.5`. Returns `null` if it is negative or longer than a
- * day.
- */
+/** Such as `13:45:07.5`. `null` if it is negative or longer than a day. */
 export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
   const [seconds, rest] = divide(sinceMidnight, perSecond);
   const second = Number(seconds);
@@ -72,7 +69,7 @@ export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSeco
 function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
   const number = Number(value);
   if (Number.isSafeInteger(number)) {
-    // `Math.floor(number / by)` would be wrong near 2^53, because the quotient is rounded.
+    // `Math.floor(number / by)` is wrong near 2^53, because the quotient is rounded.
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
@@ -82,19 +79,18 @@ function divide(value: number | bigint, by: number): [quotient: number | bigint,
   return [(exact - rest) / divisor, Number(rest)];
 }
 
-/** Formats a second of the day as a time. The end of a day is `24:00:00`. */
+/** The end of a day is `24:00:00`. */
 function clockText(second: number): string {
   const two = (number: number) => String(number).padStart(2, '0');
   return `${two(Math.floor(second / 3600))}:${two(Math.floor(second / 60) % 60)}:${two(second % 60)}`;
 }
 
 /**
- * Formats a date as in XML Schema, such as `2024-02-29`. Years after 9999 have more digits and no
- * plus sign, as in `12024-02-29`, which PostgreSQL can read. Years before 0 have a minus sign.
+ * As in XML Schema: `2024-02-29`. Years after 9999 have more digits without a plus sign, as
+ * PostgreSQL reads them. Years before 0 have a minus sign.
  */
 export function dayText(days: number): string {
-  // Counts days from 1 March of year 0 in periods of 400 years. A Date cannot be used, because its
-  // range ends in year 275760.
+  // Counts from 1 March of year 0 in periods of 400 years. A Date ends in year 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -114,10 +110,7 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/**
- * End of a range, from a text that is either an instant or a whole day. `start` is the instant, or
- * the beginning of the day. `after` is the same instant, or the beginning of the next day.
- */
+/** An instant or a whole day. `after` is the same instant, or the beginning of the next day. */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -125,15 +118,12 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/**
- * Last instant that both PostgreSQL and ISO 8601 can express. People write its date to mean
- * "forever".
- */
+/** Last instant of both PostgreSQL and ISO 8601. People write its date to mean "forever". */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
 /**
- * Reads a UTC date or an instant. Returns `null` for any other text. All results have the same
- * length, so their alphabetical order is chronological.
+ * Reads a UTC date or an instant, `null` for other text. All results have the same length, so their
+ * alphabetical order is chronological.
  */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
@@ -149,15 +139,11 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/**
- * Numbers below this limit are read as seconds since 1970, and all others as milliseconds. The
- * limit corresponds to the year 5138 in seconds and to 1973 in milliseconds.
- */
+/** Below, a number is in seconds since 1970 (to year 5138), above in milliseconds (from 1973). */
 const firstMilliseconds = 1e11;
 
 /**
- * Reads a number of seconds or milliseconds since 1970. The unit is unambiguous for times from 1974
- * to 5138. Returns `null` for any other text.
+ * Reads seconds or milliseconds since 1970, unambiguous from 1974 to 5138. `null` for other text.
  */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);

@@ -27,8 +27,8 @@ const redacted = [
 ];
 
 /**
- * Returns a logger that writes to standard error: readable lines if standard error is a terminal,
- * otherwise JSON lines. The logger counts repeated problems instead of logging each of them.
+ * Writes to standard error: readable lines on a terminal, otherwise JSON lines. Repeated problems
+ * are counted.
  */
 export function createLogger(level: string, name: string): Logger {
   const options = {
@@ -47,7 +47,7 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** `sluice start` prints these messages itself, so the log does not repeat them on a terminal. */
+/** `sluice start` prints these itself, so a terminal does not show them twice. */
 const printedMessages = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
@@ -90,8 +90,8 @@ const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Returns a log hook that drops repeats of a problem within a minute, unless the line belongs to a
- * job or request. The next line about the problem reports the number of dropped lines.
+ * Drops repeats of a problem within a minute, except of a job or request. The next line reports how
+ * many.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
@@ -117,10 +117,7 @@ function hasJobOrRequest(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/**
- * Returns a key that is equal for repeats of a problem. It contains the error message and all
- * fields that are not objects.
- */
+/** Equal for repeats of a problem: the error message and all fields that are not objects. */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
@@ -134,17 +131,14 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/**
- * Formats a line in the format of the logger. The logger cannot write this line, because it would
- * put the line after the lines that are still waiting.
- */
+/** Imitates the logger, which would put the line after those that are still waiting. */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
-/** Omits the connection that pg attaches to errors of the pool. */
+/** pg attaches the connection to errors of the pool. */
 function describeError(error: Error): object {
   const described: Record<string, unknown> = { ...stdSerializers.err(error) };
   delete described['client'];
@@ -156,10 +150,7 @@ const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;
 
-/**
- * Writes logs asynchronously. If the disk is full or the reader is slow, drops lines and counts
- * them.
- */
+/** Writes asynchronously. If the disk is full or the reader is slow, drops and counts lines. */
 export class LogSink {
   dropped = 0;
   readonly #descriptor: number;
@@ -168,10 +159,10 @@ export class LogSink {
   #waitingBytes = 0;
   #isWriting = false;
   #unnotified = 0;
-  /** True if only a part of the last line was written. */
+  /** True if part of the last line was written. */
   #isTorn = false;
 
-  /** `describe` is given the number of dropped lines and returns the line that reports them. */
+  /** `describe` returns the line that reports the dropped ones. */
   constructor(descriptor: number, describe: (dropped: number) => string) {
     this.#descriptor = descriptor;
     this.#describe = describe;
@@ -188,7 +179,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Writes the waiting lines at exit. If that fails, the lines are lost. */
+  /** At exit. If that fails, the waiting lines are lost. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;
@@ -225,8 +216,7 @@ export class LogSink {
   #writeFrom(batch: Batch, at: number): void {
     write(this.#descriptor, batch.bytes, at, (error, written) => {
       if (error?.code === 'EAGAIN' || error?.code === 'EBUSY') {
-        // The pipe is full, because its reader is slow. The pipe will accept the remaining bytes
-        // later.
+        // The pipe is full, because its reader is slow.
         setTimeout(() => this.#writeFrom(batch, at), busyMs).unref();
       } else if (error !== null) {
         this.#lose(batch, at);
@@ -257,6 +247,6 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
-  /** Number of dropped lines, which the first line of the batch reports. 0 if none were dropped. */
+  /** Dropped lines that the batch's first line reports. */
   readonly notified: number;
 }

@@ -1,7 +1,4 @@
-/**
- * Returns the maximum number of edits in a plausible typo. Short names allow fewer, because many of
- * them differ by only a few edits.
- */
+/** Edits of a plausible typo. Short names differ by few edits anyway. */
 function mostEdits(name: string): number {
   if (name.length < 3) return 0;
   return name.length < 6 ? 1 : 2;

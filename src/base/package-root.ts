@@ -2,10 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/**
- * Folder of package.json and sql/. The search goes up from this file, so the result is the same
- * from src and from dist.
- */
+/** Found upwards from this file, so it is the same from src and from dist. */
 export const packageRoot: string = (() => {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

@@ -11,9 +11,7 @@ export async function* walkPages<Place, P extends { readonly next: Place | null 
   }
 }
 
-/**
- * Returns the place of the last item, after which the next page begins. `null` on the last page.
- */
+/** `null` on the last page. */
 export function nextOf<T, Place>(
   items: readonly T[],
   hasMore: boolean,
@@ -23,7 +21,7 @@ export function nextOf<T, Place>(
   return hasMore && last !== undefined ? placeOf(last) : null;
 }
 
-/** Returns the first `limit` rows as a page. If there are more rows, there is a next page. */
+/** `rows` has one more than `limit` if there is a next page. */
 export function takePage<T, Place>(rows: readonly T[], limit: number, placeOf: (last: T) => Place) {
   const items = rows.slice(0, limit);
   return { items, next: nextOf(items, rows.length > limit, placeOf) };

@@ -1,7 +1,6 @@
 /**
- * Texts in operators' files can contain placeholders `${env:NAME}`, so that no file contains a
- * secret. Only variables whose names begin with `prefix` can be used. Other variables, such as
- * DATABASE_URL, therefore cannot be sent to a server.
+ * Texts in operators' files may contain placeholders `${env:NAME}`, so that no file has a secret.
+ * Names must begin with `prefix`, so DATABASE_URL cannot be sent to a server.
  */
 export class Placeholders {
   readonly #prefix: string;
@@ -22,32 +21,29 @@ export class Placeholders {
     return [...new Set([...text.matchAll(this.#wellFormed)].flatMap(([, name]) => name ?? []))];
   }
 
-  /** Returns true if the whole text is one placeholder. */
+  /** True if the whole text is one placeholder. */
   isOne(text: string): boolean {
     return this.namesIn(text).length > 0 && this.fillInAnything(text) === 'x';
   }
 
-  /**
-   * Returns true if the host of the URL contains a placeholder. Messages show the host of a URL, so
-   * the host must not contain a secret.
-   */
+  /** Messages show the host of a URL, so it must not contain a secret. */
   isInHost(url: string): boolean {
     return /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   }
 
-  /** Returns the names of URL parameters that seem to be secrets but have no placeholder. */
+  /** Names URL parameters that seem secrets but have no placeholder. */
   cleartextSecretsIn(url: string): string[] {
     return [...url.matchAll(secretParameter)]
       .filter(([, , value = '']) => this.namesIn(value).length === 0)
       .map(([, name = '']) => name);
   }
 
-  /** Replaces each placeholder with its value. The result must not be logged. */
+  /** The result must not be logged. */
   fillIn(text: string, read: (name: string) => string): string {
     return text.replace(this.#wellFormed, (_, name: string) => read(name));
   }
 
-  /** Replaces each placeholder with a letter. Used where only the form of the text matters. */
+  /** For when only the form of the text matters. */
   fillInAnything(text: string): string {
     return this.fillIn(text, () => 'x');
   }

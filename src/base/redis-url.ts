@@ -5,19 +5,17 @@ interface RedisNode {
   readonly port: number;
 }
 
-/** Parsed REDIS_URL. Do not log it, because it contains passwords. */
+/** Parsed REDIS_URL. Do not log it: it contains passwords. */
 export interface RedisTarget {
   readonly kind: 'server' | 'sentinel' | 'cluster';
-  /**
-   * The server, the sentinels, or the cluster's servers to contact first. There is at least one.
-   */
+  /** The server, the sentinels, or some servers of the cluster. At least one. */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** User for the data servers. The sentinels have a separate user. */
+  /** User of the data servers. The sentinels have their own. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
-  /** Restricts addresses to IPv4 (4) or IPv6 (6). `null` to allow both. */
+  /** IPv4 (4), IPv6 (6), or `null` for both. */
   readonly family: number | null;
   readonly sentinel: {
     readonly name: string;
@@ -40,7 +38,7 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/** @throws ConfigError whose message omits the URL, because the URL may contain a password */
+/** @throws ConfigError without the URL, which may contain a password */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {

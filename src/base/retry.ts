@@ -1,7 +1,7 @@
 export interface Clock {
-  /** Returns the milliseconds of a clock that never runs backwards. */
+  /** Milliseconds of a clock that never runs backwards. */
   now(): number;
-  /** Resolves after `ms`, or without an error as soon as the signal is aborted. */
+  /** Also resolves as soon as the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -20,13 +20,10 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/**
- * Pause in milliseconds, or a function that returns the pause for the number of failures or polls
- * so far (at least 1).
- */
+/** Milliseconds, possibly by the number of failures or polls so far (at least 1). */
 export type Pause = number | ((failures: number) => number);
 
-/** Returns a function for pauses that grow by `factor`, up to `longestMs`. */
+/** Pauses grow by `factor`, up to `longestMs`. */
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
   return (failures: number): number => Math.min(firstMs * factor ** Math.max(0, failures - 1), longestMs);
 }
@@ -35,24 +32,24 @@ function msOf(pause: Pause, failures: number): number {
   return typeof pause === 'number' ? pause : pause(failures);
 }
 
-/** Limits and pauses for retries. Without a limit, the work is repeated until it succeeds. */
+/** Without a limit, the work is repeated until it succeeds. */
 export interface RetryPolicy {
-  /** Number of attempts, including the first. */
+  /** Attempts, including the first. */
   readonly tries?: number;
-  /** No further attempt begins after this number of milliseconds since the first failure. */
+  /** No attempt begins later than this after the first failure. */
   readonly forMs?: number;
   /** Default: no pause. */
   readonly pauseMs?: Pause;
-  /** Returns true if another attempt may succeed after this error. Default: always true. */
+  /** True if another attempt may succeed. Default: always. */
   readonly isTransient?: (error: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: (error: unknown, failures: number, pauseMs: number) => void | Promise<void>;
 }
 
 /**
- * Calls `work` until an attempt succeeds and returns its result.
- * @throws the last error. If the signal is aborted after an error that allows another attempt,
- * throws the signal's reason.
+ * Calls `work` until it succeeds.
+ * @throws the last error, or the signal's reason if it is aborted after an error that allows
+ * another attempt.
  */
 export async function retry<T>(
   policy: RetryPolicy,
@@ -79,14 +76,12 @@ export async function retry<T>(
 
 interface PollPolicy {
   readonly everyMs: Pause;
-  /** Milliseconds after which polling ends. Default: no limit. */
+  /** Default: no limit. */
   readonly forMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * Polls until `condition` returns true. Returns false after `forMs`, or if the signal is aborted.
- */
+/** Returns false after `forMs`, or if the signal is aborted. */
 export async function pollUntil(
   { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
   condition: () => boolean | Promise<boolean>,

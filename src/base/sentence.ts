@@ -1,28 +1,28 @@
 import { capitalise } from './wording.ts';
 
-// A sentence that mentions options is stored in parts, because option names differ between
-// interfaces: `write` renders an option as a parameter, a flag or a form field.
+// Option names differ between interfaces, so a sentence keeps them apart: `write` renders
+// parameters, flags or form fields.
 
 interface NamedOption {
   readonly option: string;
-  /** Empty if the sentence mentions the option without a value. */
+  /** Empty without a value. */
   readonly value: string;
-  /** True if the sentence recommends the option, in the form `with name=value`. */
+  /** True for the form `with name=value`. */
   readonly isRecommended: boolean;
 }
 
 export type Part = string | NamedOption;
 
-/** Plain data, because sandboxes send sentences to another process. */
+/** Plain data, because sandboxes send it to another process. */
 export type Sentence = string | readonly Part[];
 
 export interface Naming {
   readonly name: (option: NamedOption) => string;
-  /** Word before a recommended option, such as `with`. */
+  /** Before a recommended option, such as `with`. */
   readonly preposition: string;
 }
 
-/** Names options as HTTP parameters. Logs and the database use these names, too. */
+/** HTTP parameters, as in logs and the database. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, preposition: 'with' };
 
 export function named(option: string, value = ''): NamedOption {
@@ -33,7 +33,7 @@ export function using(option: string, value: string): NamedOption {
   return { option, value, isRecommended: true };
 }
 
-/** Template tag that builds a sentence from text and options, other sentences, or numbers. */
+/** Builds a sentence from text, options, other sentences and numbers. */
 export function say(
   texts: TemplateStringsArray,
   ...values: readonly (NamedOption | Sentence | number)[]
@@ -53,7 +53,7 @@ export function write(sentence: Sentence, { name, preposition }: Naming = parame
   return texts.join('');
 }
 
-/** Capitalises the first word of a sentence, unless it is an option name. */
+/** Leaves an option name unchanged. */
 export function capitaliseSentence(sentence: Sentence): Sentence {
   if (typeof sentence === 'string') return capitalise(sentence);
   return sentence.map((part, index) => (index === 0 && typeof part === 'string' ? capitalise(part) : part));

@@ -1,7 +1,4 @@
-/**
- * Kinds of settings for the table in `settings.ts`. A kind defines how the text of a setting
- * becomes a value, and the schema of that value.
- */
+/** Kinds of settings: how a text becomes a value, and that value's schema. */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
@@ -14,12 +11,9 @@ export interface Kind<S extends TSchema = TSchema> {
   readonly fallback: string;
   readonly meaning: string;
   readonly schema: S;
-  /**
-   * Returns the parsed value. If the text cannot be parsed, returns the text, which then violates
-   * the schema.
-   */
+  /** Returns text that cannot be parsed, which then violates the schema. */
   readonly parse: (text: string) => unknown;
-  /** True if the value must not be shown. Passwords in URLs are hidden in any case. */
+  /** True if the value must not be shown. Passwords in URLs are always hidden. */
   readonly secret?: boolean;
 }
 
@@ -50,10 +44,7 @@ export function folders(meaning: string) {
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
-/**
- * Setting with a list of items such as `environment:VARIABLE`. The name of each variable must begin
- * with `prefix`.
- */
+/** Items such as `environment:VARIABLE`, whose variables begin with `prefix`. */
 export function grants(prefix: string, meaning: string) {
   const problem = rule(`must be items such as default:${prefix}TOKEN, with commas between`);
   const item = Type.String({ pattern: `^[a-z0-9][a-z0-9_-]{0,62}:${prefix}[A-Z0-9_]{1,100}$`, problem });
@@ -98,7 +89,7 @@ export function oneOf<const T extends string>(fallback: T, meaning: string, allo
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Returns the duration in milliseconds. `null` if the text is not a duration from 1s to 24h. */
+/** In milliseconds, or `null` if it is not a duration from 1s to 24h. */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);
@@ -133,7 +124,7 @@ export function flag(fallback: 'true' | 'false', meaning: string) {
   return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
-/** The message does not quote the value, because the value may contain a password. */
+/** The value is not quoted, because it may contain a password. */
 export function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
@@ -144,8 +135,8 @@ export function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces each SSL mode that the driver treats as `verify-full` with `verify-full`. Otherwise, the
- * driver would print a warning about the mode at every start.
+ * Names `verify-full` where the driver means it, which would otherwise print a warning at every
+ * start.
  */
 export function postgresUrl(meaning: string) {
   const parse = (text: string) =>

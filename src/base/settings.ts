@@ -1,7 +1,4 @@
-/**
- * All settings with their names, defaults and meanings. `readConfig` reads the settings.
- * docs/configuration.md and .env.example are generated from this file.
- */
+/** All settings. docs/configuration.md and .env.example are generated from them. */
 import { resolve } from 'node:path';
 import type { TSchema } from 'typebox';
 import { GiB } from './bytes.ts';
@@ -41,7 +38,7 @@ export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: strin
 
 const hidden = '***';
 
-/** Hides passwords up to the last `@`, because a password may contain an unescaped `@`. */
+/** A password may contain an unescaped `@`. */
 function hidePasswords(value: string): string {
   return value
     .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)

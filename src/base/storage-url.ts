@@ -4,19 +4,16 @@ import { ConfigError } from './errors.ts';
 export interface S3Location {
   readonly url: string;
   readonly bucket: string;
-  /** Prefix of every key, without slashes at its ends. May be empty. */
+  /** Without slashes at its ends. May be empty. */
   readonly prefix: string;
-  /** URL of the storage server. `null` for Amazon's server in the region. */
+  /** `null` for Amazon's server in the region. */
   readonly endpoint: string | null;
   /** `null` if the SDK determines the region (AWS_REGION, profile). */
   readonly region: string | null;
-  /** True if the bucket is in the path, false if it is in the host name. */
+  /** False if the bucket is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
-  /**
-   * Do not log the credentials. `null` if the SDK finds them itself (profile, role of the machine
-   * or pod).
-   */
+  /** Do not log. `null` if the SDK finds them (profile, role of the machine or pod). */
   readonly credentials: S3Credentials | null;
 }
 
@@ -47,13 +44,13 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/** @throws ConfigError whose message omits the URL, because the URL may contain a password */
+/** @throws ConfigError without the URL, which may contain a password */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  // Matches a URL scheme, even if its colon or slashes are missing, but not a drive letter.
+  // A URL scheme, even without its colon or slashes, but not a drive letter.
   if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
     return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };
@@ -111,7 +108,7 @@ function readEndpoint(text: string | null): string | null {
   throw wrong('endpoint is wanted as http://host:port or https://host, without anything behind it');
 }
 
-/** Most servers other than Amazon's ignore the region, but a signature needs one. */
+/** Most servers except Amazon's ignore the region, but a signature needs one. */
 function readRegion(text: string | null, endpoint: string | null): string | null {
   if (text === null) return endpoint === null ? null : 'us-east-1';
   if (regionPattern.test(text)) return text;

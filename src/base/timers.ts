@@ -6,14 +6,12 @@ export interface Poller {
 
 type Poll = () => void | Promise<void>;
 
-/** Polls immediately, and then `everyMs` after the end of each poll. `poll` must not throw. */
+/** Polls immediately, and `everyMs` after the end of each poll. `poll` must not throw. */
 export function startPoller(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, false);
 }
 
-/**
- * Polls for the first time after `everyMs`. Does not keep the process alive. `poll` must not throw.
- */
+/** Polls first after `everyMs`, without keeping the process alive. `poll` must not throw. */
 export function startWatch(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, true);
 }
@@ -48,11 +46,11 @@ export interface KeepAlive {
 }
 
 /**
- * Calls `renew` every `everyMs` until it returns false. A failed call is ignored, because a lease
- * lasts for several intervals. Does not keep the process alive.
+ * Calls `renew` until it returns false. A failure is ignored, because a lease lasts several
+ * intervals. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  // Does not wait for `renew`, so that a call that hangs does not delay the next.
+  // A call that hangs does not delay the next.
   const beats = startWatch(everyMs, () => {
     renew().then(
       (isThere) => (isThere ? undefined : beats.stop()),
@@ -63,8 +61,7 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
 }
 
 /**
- * Returns the result of the work. If the deadline passes first, returns the result of `late`. The
- * work then continues, because it cannot be stopped, but its result is ignored.
+ * Returns the result of `late` after the deadline. The work continues, and its result is ignored.
  */
 export async function withDeadline<T, L>(
   work: Promise<T>,
@@ -84,25 +81,19 @@ export async function withDeadline<T, L>(
 
 export interface Phase {
   readonly name: string;
-  /**
-   * Maximum duration in milliseconds. The phase gets less time if the total time is nearly used up.
-   */
+  /** Maximum milliseconds. Less if the total time is nearly used up. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
   readonly force?: () => void;
 }
 
-/**
- * Minimum time for a phase, even if earlier phases were late. It is enough to close idle
- * connections.
- */
+/** For a phase after late ones. Enough to close idle connections. */
 const leastMs = 250;
 
 /**
- * Runs the phases in order. The first phases stop the intake of work, and the last ones stop
- * services that other phases need. If a phase fails or is late, logs this and continues with the
- * next phase. The shutdown therefore takes at most `totalMs`, plus `leastMs` for each remaining
- * phase. Returns true if all phases succeeded in time.
+ * Runs the phases in order: first those that stop the intake, last the services that others need.
+ * Logs a phase that fails or is late and continues. Takes at most `totalMs`, plus `leastMs` for
+ * each remaining phase. Returns true if all succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

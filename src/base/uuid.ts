@@ -8,12 +8,11 @@ let ms = 0;
 let count = 0;
 
 /**
- * Returns a UUID version 7 that is greater than all UUIDs returned before. It contains the time, a
- * counter within the millisecond, and random bits.
+ * Returns a UUID version 7 greater than all before: time, counter within the millisecond, random
+ * bits.
  */
 export function uuidv7(): string {
-  // Generates random bytes for many ids at once, because a system call per id would take longer
-  // than all other steps together.
+  // One system call per id would take longer than all else together.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

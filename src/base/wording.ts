@@ -5,7 +5,7 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
-/** Formats a count with its noun, such as `1 file` or `2,345 files`. */
+/** Such as `1 file` or `2,345 files`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
@@ -20,7 +20,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** Formats a duration, such as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. */
+/** Such as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -34,21 +34,15 @@ export function capitalise(word: string): string {
   return first.toUpperCase() + word.slice(first.length);
 }
 
-/**
- * Truncates text that is longer than `max` characters and adds `…`. If that splits a surrogate
- * pair, replaces the remaining half.
- */
+/** Adds `…` if text is cut off. Half of a split surrogate pair is replaced. */
 export function shorten(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }
 
-// Names that people choose are shown to other people. Hidden characters (controls, reordering marks
-// such as U+202E, spaces without width) can make names look alike.
+// Hidden characters (controls, reordering marks such as U+202E, spaces without width) make names
+// that people choose look alike to others.
 
-/**
- * Ranges for a character class. The two joiners are not included, because emoji and several scripts
- * need them.
- */
+/** For a character class. Not the two joiners, which emoji and several scripts need. */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';
 

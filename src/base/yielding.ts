@@ -3,7 +3,7 @@ import { SCAN_BYTES } from './limits.ts';
 
 const turnMs = 20;
 
-/** Yields the items. Pauses every 20 ms so that other work (leases, signals, requests) can run. */
+/** Pauses every 20 ms for other work (leases, signals, requests). */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   let since = performance.now();
   for (const item of items) {
@@ -18,10 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/**
- * After turns have used this number of milliseconds, the event loop gets an equal time without
- * turns.
- */
+/** After this time in turns, the event loop gets as much without turns. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -31,9 +28,8 @@ let endedAt = 0;
 let busyMs = 0;
 
 /**
- * Resolves when it is the caller's turn to do work that takes well under a millisecond. Turns are
- * granted in the order of the calls. All turns together use at most half of the event loop's time,
- * so the process can still serve requests.
+ * Resolves when the caller may do work of well under a millisecond. Turns follow the order of calls
+ * and use at most half of the event loop's time, so that requests are served.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -48,7 +44,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The turn ends at the next tick. By then, the promise callbacks of the caller's work have run.
+  // By the next tick, the promise callbacks of the caller's work have run.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 

@@ -3,22 +3,16 @@ import type { Config } from '../base/config.ts';
 import { type Act, type Actor, type RefusedAttempt, serviceActor } from '../domain/act.ts';
 import type { Database } from './database.ts';
 
-// An act is something that a person or program decides to do with keys, settings, jobs or
-// downloads. Writing a single record is not an act. The code that performs an act also reports it,
-// in the same transaction. Capabilities can listen to these reports. If no capability listens, a
-// report runs no statements.
+// An act is a decision of a person or program about keys, settings, jobs or downloads, but not the
+// write of a single record. The code of an act reports it in its transaction to capabilities that
+// listen. Without listeners, a report runs no statements.
 
 export interface ActListener {
-  /** Runs in the transaction of the act. If it throws, the act is rolled back. */
+  /** Runs in the act's transaction, which an error rolls back. */
   acted(db: Database, actor: Actor, act: Act): Promise<void>;
-  /**
-   * Called for each refused credential. Must return immediately and must not throw, because anyone
-   * can cause a large number of refusals.
-   */
+  /** Must return immediately and must not throw: anyone can cause many refused credentials. */
   refused(attempt: RefusedAttempt): void;
-  /**
-   * Called when the process stops, to write what the listener still has in memory. Must not throw.
-   */
+  /** Writes what is still in memory when the process stops. Must not throw. */
   close(): Promise<void>;
 }
 
@@ -28,7 +22,7 @@ export interface ActSystem {
   readonly config: Config;
 }
 
-/** Opens a capability's listener. Returns `null` if the configuration switches the listener off. */
+/** Returns `null` if the configuration switches the listener off. */
 export type ActSeam = (system: ActSystem) => ActListener | null;
 
 declare module '../context.ts' {
@@ -37,7 +31,6 @@ declare module '../context.ts' {
   }
 }
 
-/** Reports the acts of one actor to all listeners. */
 export class Acts {
   readonly #listeners: readonly ActListener[];
   readonly #actor: Actor;
@@ -51,15 +44,12 @@ export class Acts {
     return this.#listeners.length > 0;
   }
 
-  /**
-   * Returns the same listeners for another actor. Keeps the session and address unless `actor` has
-   * its own.
-   */
+  /** For another actor. Keeps the session and address unless `actor` has its own. */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }
 
-  /** Reports an act. `db` must be the transaction of the act. */
+  /** `db` must be the transaction of the act. */
   async record(db: Database, act: Act): Promise<void> {
     for (const listener of this.#listeners) await listener.acted(db, this.#actor, act);
   }
@@ -78,15 +68,13 @@ export interface ActContext {
   readonly acts: Acts;
 }
 
-/** Returns a copy of the context that reports acts in the name of `actor`. */
 export function actingAs<C extends Pick<ActContext, 'acts'>>(context: C, actor: Actor): C {
   return context.acts.isHeard ? { ...context, acts: context.acts.as(actor) } : context;
 }
 
 /**
- * Runs `work` and reports the act that `describe` returns, in one transaction. `describe` returns
- * `null` if `work` changed nothing. If there are no listeners, this function does not open a
- * transaction.
+ * Runs `work` and reports the act in one transaction, which is omitted without listeners.
+ * `describe` returns `null` if nothing changed.
  */
 export function act<T>(
   { db, acts }: ActContext,
@@ -102,10 +90,7 @@ export function act<T>(
   });
 }
 
-/**
- * Runs `work` in the transaction of `db`. If `db` is not a transaction, runs `work` in a separate
- * one.
- */
+/** Uses the transaction of `db` if there is one. */
 export function inOneTransaction<T>(db: Database, work: (db: Database) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db) : db.transaction().execute(work);
 }

@@ -1,4 +1,4 @@
-// Switches the change log on or off, drops its old partitions, and measures it. For its locks, see
+// Switches the change log, drops its old partitions, and measures it. For its locks, see
 // sql/migrations/0014_create_changes.sql.
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
@@ -8,14 +8,13 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Returns an SQL condition that matches rows with this key and can use the index on key hashes. */
+/** Matches a key and can use the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. After the database was copied from another server, the log may contain
- * higher positions than this server has reached. In this case, raises the server's next position
- * above all positions in the log.
+ * Adds missing partitions. In a database copied from another server, the log may have positions
+ * that this server has not reached. The next position is then raised above them.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -28,8 +27,8 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
 }
 
 /**
- * Switches the log on if CHANGES_DAYS is greater than 0, otherwise off. The server that started
- * last determines the state for all processes.
+ * Switches the log on if CHANGES_DAYS is above 0. The last server to start decides for all
+ * processes.
  */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
@@ -41,8 +40,8 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
 }
 
 /**
- * Adds partitions for the coming days, and drops those that are more than `days` days old. An old
- * partition that is in use is dropped later.
+ * Adds partitions for the coming days, and drops those older than `days` days, unless they are in
+ * use.
  */
 export async function maintainChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
@@ -53,9 +52,8 @@ export async function maintainChangeLog(db: Database, days: number): Promise<voi
 }
 
 /**
- * Returns the reason why an export cannot continue from a cursor, or `null`. `expired`: the cursor
- * is from another database, or the log no longer contains all removals since the cursor. `log off`:
- * the export must include removals, but the log is switched off.
+ * Finds why an export cannot continue from a cursor, or `null`. `expired`: from another database, or
+ * removals since then are no longer logged. `log off`: removals are requested, but the log is off.
  */
 export async function findCursorProblem(
   db: Database,
@@ -77,12 +75,9 @@ export async function findCursorProblem(
 export interface ChangeLog {
   readonly isOn: boolean;
   readonly bytes: number;
-  /**
-   * Age of the oldest day for which the log has a partition, even if that partition is empty. 0
-   * means today.
-   */
+  /** Age of the oldest day with a partition, even an empty one. 0 is today. */
   readonly days: number;
-  /** Number of changes in the default partition, which should be empty. Counted up to 1 000. */
+  /** Changes in the default partition, which should be empty. Counted up to 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

@@ -1,6 +1,5 @@
-// `schema.ts` is generated from the database, so it does not contain our types of unions, ids and
-// JSON. This file adds these types. `camel` and `snake` use them to convert between rows and domain
-// records, so stores do not need mappers.
+// Our types of unions, ids and JSON, which the generated `schema.ts` lacks. `camel` and `snake`
+// convert between rows and domain records with them, so stores need no mappers.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -33,8 +32,8 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
 /**
- * Types of values in rows that are read. They do not apply to values that are written, because
- * constraints check those values. The type of a nullable JSON column must include `null`.
+ * Types of values that are read. Constraints check those that are written. A nullable JSON column
+ * must include `null`.
  */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
@@ -84,10 +83,7 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/**
- * Adds `null` to the type of a nullable column. This does not work for JSON columns: their
- * generated type includes JSON's null, so it does not show whether the column is nullable.
- */
+/** Adds `null` for a nullable column. Not for JSON: its generated type always includes null. */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {
@@ -142,15 +138,12 @@ export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${d
 
 export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/**
- * Converts a time to text with microseconds, which a Date cannot express. The result has the format
- * of an `Instant`.
- */
+/** In the format of an `Instant`, with microseconds, which a Date lacks. */
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Converts a time to text in the API's format. */
+/** In the API's format. */
 export function timeText(column: string): RawBuilder<string> {
   return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 }

@@ -12,48 +12,40 @@ import {
   type SessionSettings,
 } from './session.ts';
 
-// A connection can become silent without being closed: an address moves, a firewall forgets the
-// connection, a pooler hangs. Without this monitor, the statement on that connection would wait
-// forever, and the chunk, commit lane or export that runs it would never end.
-// Once a second, the monitor checks the byte counters of every socket on which a statement waits.
-// If a response is overdue, the monitor opens a new connection and reads the activity of the
-// waiting session. If that session is working or waits for a lock, the monitor does nothing.
-// Otherwise, it first ends the session, which then cannot commit later, and then destroys the
-// socket. The caller gets the usual error of a lost connection.
+// A connection can become silent without being closed: an address moves, a firewall forgets it, a
+// pooler hangs. Its statement, and the chunk, commit lane or export around it, would wait forever.
+// Once a second, this monitor compares the byte counters of sockets with a waiting statement. If a
+// response is overdue, it reads the activity of the session on a new connection. Unless the session
+// works or waits for a lock, the monitor ends it, so that it cannot commit later, and then destroys
+// the socket. The caller gets the usual error of a lost connection.
 const tickMs = 1_000;
 /**
- * A response is overdue if no byte has been received during this number of checks. A check right
- * after a pause of this process is not counted.
+ * Checks without a received byte after which a response is overdue. A check right after a pause of
+ * this process does not count.
  */
 const silentTicksAllowed = 5;
-/**
- * For each block of this many sent bytes, one more check without a response is allowed, because a
- * slow network may still be sending the bytes.
- */
+/** Sent bytes that allow one more check, because a slow network may still be sending them. */
 const bytesPerTick = 512 * 1024;
-/** A session is ended only if its activity has not changed for this number of milliseconds. */
+/** Milliseconds of unchanged activity after which a session is ended. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
   session: PostgresSession | null;
   /**
-   * True for a connection that only runs LISTEN. It usually receives nothing, so the monitor
-   * sometimes sends a query to find out whether the connection still works.
+   * True for LISTEN only, which usually receives nothing. The monitor then sends a query now and
+   * then.
    */
   listens: boolean;
   isIdle: boolean;
-  /** Bytes read and bytes sent, as of the last check. */
+  /** As of the last check. */
   bytesRead: number;
   bytesSent: number;
   unanswered: number;
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /**
-   * Last result of `readActivities` for the session, and the time at which that result first
-   * appeared. `null` if the session was working.
-   */
+  /** Last result of `readActivities`, and when it first appeared. `null` if the session worked. */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -115,10 +107,7 @@ export class ConnectionMonitor {
     }
   }
 
-  /**
-   * Records which connections of the pool are idle. `watch` is called separately, by the pool's
-   * `onConnect`.
-   */
+  /** Records which connections are idle. The pool's `onConnect` calls `watch`. */
   watchPool(pool: pg.Pool): void {
     pool.on('acquire', (client) => this.#setIdle(client, false));
     pool.on('release', (_, client) => this.#setIdle(client, true));
@@ -155,8 +144,7 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After a pause of this process, received bytes may still be unread, so the check is not
-    // counted.
+    // After a pause, received bytes may still be unread.
     const isLate = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
@@ -169,11 +157,11 @@ export class ConnectionMonitor {
     if (this.#connections.size === 0) this.close();
   }
 
-  /** Examines suspect connections and ends their sessions if they are silent. Never rejects. */
+  /** Ends suspect sessions that are silent. Never rejects. */
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // A connection without a known session has not run any statement, so it is destroyed at once.
+      // Without a known session, no statement has run.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const candidates = suspects.filter(isNamed);
@@ -193,8 +181,7 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Ends silent sessions. Idle connections that have received nothing since the silence began may
-   * have the same fault, so they are destroyed, too.
+   * Also destroys idle connections that have received nothing since: they may have the same fault.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
@@ -240,7 +227,7 @@ function checkConnection(connection: Connection, now: number, isLate: boolean): 
   const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
   connection.bytesSent = bytesSent;
-  // If there are unread bytes, the server has responded, and this process is slow.
+  // With unread bytes, the server has responded, and this process is slow.
   if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -252,15 +239,14 @@ function checkConnection(connection: Connection, now: number, isLate: boolean): 
   }
 }
 
-/** Returns true if the server still has to respond to a statement or to close the connection. */
+/** The server still has to respond, or to close the connection. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
 /**
- * Returns true if no byte has been sent or received since the last check, and the session's
- * activity has been the same for `confirmMs`. A shorter wait is not enough, because a response may
- * still be on its way.
+ * True if no byte has moved since the last check and the activity has been the same for
+ * `confirmMs`. Sooner, a response may still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;
@@ -275,12 +261,12 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // The session works on a statement. It is examined again after the same delay.
+  // The session works. It is examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** Members that pg does not document. They have existed unchanged since its first versions. */
+/** Not documented by pg, but unchanged since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;
@@ -292,8 +278,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // A caller that has called `end` no longer listens for errors, so the socket is destroyed without
-  // an error.
+  // After `end`, the caller no longer listens for errors.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -11,16 +11,12 @@ import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../base/errors.ts';
 
 /**
- * `csv`: rows as in a CSV file. `values`: one row per line, with unquoted values separated by
- * U+0002. Use `values` only for JSON text and numbers, because they contain neither U+0002 nor the
- * quote character U+0001.
+ * `csv`: rows of a CSV file. `values`: lines of unquoted values separated by U+0002. Only for JSON
+ * text and numbers, which contain neither U+0002 nor the quote U+0001.
  */
 export type CopyFormat = 'csv' | 'values';
 
-/**
- * Text that represents null in CSV. A value with the same text is quoted, so it remains
- * distinguishable.
- */
+/** Null in CSV. A value with the same text is quoted. */
 export const copyNull = '\u0001';
 
 const options: Readonly<Record<CopyFormat, string>> = {
@@ -28,10 +24,7 @@ const options: Readonly<Record<CopyFormat, string>> = {
   values: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/**
- * Yields rows, then returns the number of rows reported by PostgreSQL. The client must be in a
- * transaction.
- */
+/** Yields rows, then returns their number by PostgreSQL. The client must be in a transaction. */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,
@@ -41,8 +34,7 @@ export async function* copyOut(
   await setParameters(client, select);
   signal.throwIfAborted();
   const stream = copyTo(`copy (${select.text}) to stdout (${options[format]})`);
-  // A caller can stop reading early. If the connection then ends, the stream emits an error, which
-  // without a listener would end the process.
+  // Without a listener, an error after the caller stopped reading would end the process.
   stream.on('error', () => undefined);
   client.query(stream);
   addAbortSignal(signal, stream);
@@ -52,8 +44,7 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // PostgreSQL sends the number of rows after the last row. The empty query below returns only
-  // after that number has arrived.
+  // PostgreSQL sends the number of rows last. The empty query returns after it.
   await client.query('');
   return stream.rowCount;
 }
@@ -68,18 +59,14 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
   return estimate;
 }
 
-// COPY accepts no parameters, and values from callers must not become part of the SQL text.
-// Therefore, `setParameters` stores each parameter in a setting of the transaction, and the
-// compiler writes `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the
-// type. current_setting is stable, so the planner uses the value for estimates, indexes and
-// partitions. In a filter, however, PostgreSQL would read and cast the setting again for each row.
-// To prevent this, a parameter that only has a cast, as in sql`${value}::text[]`, becomes a
-// subquery, which runs only once.
+// COPY accepts no parameters, and callers' values must not become SQL text. `setParameters` stores
+// each in a setting of the transaction, and `$3` becomes `current_setting('sluice.p3')`. Settings
+// are text, so the query adds the type. current_setting is stable, so the planner uses the value
+// for estimates, indexes and partitions. A filter, however, would read and cast it for each row. A
+// parameter with only a cast, as in sql`${value}::text[]`, therefore becomes a subquery, which runs
+// once.
 const prefix = 'sluice.p';
-/**
- * Each parameter that is longer than this is set in a separate statement. This takes less time than
- * passing the parameter in the array of the other parameters.
- */
+/** A longer parameter has its own statement, which is faster than the array of the others. */
 const longText = 16 * 1024;
 
 export interface CopySelect {
@@ -97,10 +84,7 @@ export function compileForCopy(query: Compilable): CopySelect {
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/**
- * Sets the parameters. They remain set until the transaction ends or the parameters of another
- * statement replace them.
- */
+/** They last until the transaction ends or another statement's parameters replace them. */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
@@ -123,16 +107,13 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // Without the second cast, `any((select …))` would compare with the rows of the subquery
-    // instead of the elements of its array.
+    // Without it, `any((select …))` compares with the subquery's rows instead of the array's
+    // elements.
     if (cast !== null) this.append(`)${cast}`);
   }
 }
 
-/**
- * Returns the cast of a node that consists of only a parameter and its cast. `null` for any other
- * node.
- */
+/** The cast of a node of only a parameter and its cast, otherwise `null`. */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {
   const [parameter] = parameters;
   if (parameters.length !== 1 || parameter === undefined || !ValueNode.is(parameter)) return null;

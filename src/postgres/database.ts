@@ -1,6 +1,5 @@
-// Connects to the database, and runs transactions and statements. Each noun's statements are in the
-// `store.ts` of the noun's folder. The types of the tables are in `schema.ts`, which is generated
-// from sql/migrations.
+// Connects to the database, and runs transactions and statements. A noun's statements are in its
+// folder's `store.ts`. `schema.ts` is generated from sql/migrations.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,9 +39,8 @@ const lenders = new WeakMap<Database, Lender>();
 const preparing = new WeakMap<Database, Database>();
 
 /**
- * Returns the same database, but plans each statement once per connection instead of at every call.
- * Use it only for statements with a fixed text whose plan depends neither on values nor on
- * temporary tables.
+ * The same database, planning each statement once per connection instead of at every call. Only for
+ * fixed texts whose plan depends neither on values nor on temporary tables.
  */
 export function prepared(database: Database): Database {
   const existing = preparing.get(database);
@@ -60,10 +58,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/**
- * Names of prepared statements, by the text of the statement. The map stays small, because the
- * number of different texts is fixed.
- */
+/** By text of the statement. The number of texts is fixed. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -72,14 +67,14 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** Returns a LIKE pattern that matches only this text. */
+/** Matches only this text with LIKE. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&');
 }
 
 const bound = new WeakMap<pg.PoolClient, Database>();
 
-/** Wraps a client, so that query builders can use its transaction and temporary tables. */
+/** Gives query builders the client's transaction and temporary tables. */
 export function databaseOn(client: pg.PoolClient): Database {
   const existing = bound.get(client);
   if (existing !== undefined) return existing;
@@ -119,7 +114,7 @@ function matching<Q>(query: unknown, values: object): Q {
 
 type Statement = Parameters<typeof sql>;
 
-/** Returns the rows. Usage: rowsOf<{ id: string }>(db)`select …`. */
+/** Usage: rowsOf<{ id: string }>(db)`select …`. */
 export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<Row[]> {
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
 }
@@ -163,8 +158,7 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
 }
 
 /**
- * A statement from a file in sql/queries. Each connection prepares the statement once, under the
- * name of the file.
+ * Statement of a file in sql/queries, which each connection prepares once under the file's name.
  */
 export interface QueryFile {
   readonly name: string;
@@ -197,10 +191,10 @@ export interface Transaction {
   readonly db: Database;
 }
 
-/** Settings of PostgreSQL that apply until the transaction ends, by name. */
+/** PostgreSQL's settings, by name, until the transaction ends. */
 export type LocalSettings = Readonly<Record<string, string>>;
 
-/** Runs `work` in a transaction. Its settings cost no round trip. */
+/** The settings cost no round trip. */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (transaction: Transaction) => Promise<T>,
@@ -229,8 +223,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Runs `work` in a savepoint. If `work` throws an error that `isExpected` accepts, rolls back to
- * the savepoint and returns the error. With `rollBack`, also rolls back if `work` succeeds.
+ * Rolls back to a savepoint and returns the error if `isExpected` accepts it. With `rollBack`, also
+ * rolls back after success.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
@@ -251,10 +245,7 @@ export async function inSavepoint<T>(
   }
 }
 
-/**
- * Runs `work` on a connection of the pool. The pool does not reuse the connection if it was lost or
- * if `work` called `discard`.
- */
+/** The pool does not reuse a connection that was lost or for which `work` called `discard`. */
 export async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,
@@ -274,8 +265,7 @@ export async function onConnection<T>(
 }
 
 /**
- * Makes many short attempts to get a lock, because other statements queue behind a statement that
- * waits for a lock.
+ * Many short attempts, because other statements queue behind one that waits for a lock.
  * @throws 55P03 if all attempts fail
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
@@ -283,8 +273,8 @@ export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until all transactions that wrote before this call have ended. Returns false if that takes
- * longer than `timeoutMs`.
+ * Waits for the end of all transactions that wrote before this call. Returns false after
+ * `timeoutMs`.
  */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =

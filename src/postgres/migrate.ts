@@ -9,10 +9,7 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/**
- * Key of an advisory lock (ASCII: SLUI). Only the process that has this lock may migrate the
- * database.
- */
+/** Advisory lock (ASCII: SLUI) of the one process that migrates. */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
@@ -22,10 +19,7 @@ interface Migration {
   readonly digest: string;
 }
 
-/**
- * Reads the migrations of the core, then those of each capability, which are named like
- * `<folder>/0001_….sql`.
- */
+/** The core's migrations, then those of each capability, named `<folder>/0001_….sql`. */
 export async function readMigrations(): Promise<Migration[]> {
   const migrations = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
   const capabilities = join(packageRoot, 'src', 'capabilities');
@@ -48,7 +42,7 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** Returns true if `ours` contains a later migration in the same folder. */
+/** In the same folder. */
 function hasLaterMigration(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
@@ -64,7 +58,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // Rolling back fails if the connection was lost. The server then rolls back by itself.
+    // After a lost connection, the server rolls back by itself.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
@@ -119,22 +113,16 @@ export const unreleasedAdvice =
 
 interface MigrationState {
   readonly pending: readonly string[];
-  /**
-   * Applied migrations that this program does not know, because a newer program has applied them.
-   */
+  /** Applied by a newer program. */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
   /**
-   * True if the schema of the database is not that of a release. Releases do not rename, edit or
-   * remove migrations of earlier releases.
+   * True if no release has this schema. Releases do not rename, edit or remove earlier migrations.
    */
   readonly unreleased: boolean;
 }
 
-/**
- * Reads which migrations have been applied, without changing the database. If a database was never
- * migrated, all migrations are missing.
- */
+/** Changes nothing. In a database that was never migrated, all migrations are pending. */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();
   const table = await client.query<{ t: string | null }>(
@@ -160,17 +148,13 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 
 const lockTimeout = '2s';
 
-/**
- * A table must be analyzed if more rows than `staleRows` plus `staleShare` of its rows have changed
- * since the last analysis.
- */
+/** A table is analyzed if more than `staleRows` plus `staleShare` of its rows have changed. */
 const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
- * Analyzes changed tables of users, companies and events. autovacuum would do so within a minute.
- * Until then, a query may take hours, because the planner assumes that a table which was recently
- * empty is small. A failed analysis is left to autovacuum.
+ * autovacuum needs a minute. Until then, a query may take hours, because the planner assumes that a
+ * recently empty table is small. A failed analysis is left to autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {
   const { rows } = await sql<{ name: string }>`

@@ -16,23 +16,23 @@ interface PoolOptions {
   readonly max: number;
   readonly applicationName: string;
   readonly connectionTimeoutMs?: number;
-  /** Default: `statement_timeout` of the server. */
+  /** Default: the server's `statement_timeout`. */
   readonly statementTimeoutMs?: number;
   readonly monitor?: ConnectionMonitor;
 }
 
-/** If no connection becomes free within this time, the database counts as unavailable. */
+/** Wait for a free connection after which the database is unavailable. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** Number of connections in the pool for health checks and figures, one for each purpose. */
+/** One each for health checks and figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
 /**
- * Creates a pool whose sessions use schema `sluice` and UTC. bigint is read as a number, because
- * all stored values are far below 2^53.
+ * Sessions use schema `sluice` and UTC. bigint is read as a number, because all stored values are
+ * far below 2^53.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
@@ -47,18 +47,14 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // If a connection is lost during a query, the query fails, and the client also emits an error.
-  // Without this listener, that error would end the process.
+  // A connection lost during a query also emits an error, which would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // If an idle connection is lost, the pool replaces it, so this error needs no further handling.
+  // The pool replaces a lost idle connection.
   pool.on('error', () => undefined);
   return pool;
 }
 
-/**
- * Returns an `onConnect` that applies the settings to a new session and watches its connection. The
- * settings are not in the connection parameter `options`, because poolers refuse it.
- */
+/** An `onConnect`. Poolers refuse the connection parameter `options`. */
 export function sessionSetUp(
   settings: SessionSettings,
   monitor: ConnectionMonitor | undefined,
@@ -89,10 +85,7 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/**
- * Creates a pool for health checks and figures, which is separate from the workers' connections. It
- * connects on first use.
- */
+/** For health checks and figures, apart from the workers' connections. Connects on first use. */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -104,10 +97,7 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
-/**
- * Logs the loss of an idle connection. While the pool is closing, losses are expected and not
- * logged, because the server may stop before the pool.
- */
+/** While the pool is closing, losses are expected, because the server may stop first. */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
     if (!pool.ending) log.warn({ err: error }, 'idle database connection lost');
@@ -115,8 +105,8 @@ export function logLostConnections(pool: pg.Pool, log: Logger): void {
 }
 
 /**
- * Throws an error unless the database accepts writes. Drops a connection that does not respond, so
- * that the next check may succeed.
+ * Throws unless the database accepts writes. Drops a connection that does not respond, so that the
+ * next check may succeed.
  */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
@@ -143,7 +133,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** pg supports `query_timeout`, but its types do not declare it. */
+/** Missing in pg's types. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
@@ -151,7 +141,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** Queue for statements that read many rows, so that short statements find a free connection. */
+  /** For statements that read many rows, so that short ones find a free connection. */
   readonly inTurn: LimitFunction;
 }
 
@@ -162,10 +152,7 @@ interface ReaderOptions {
   readonly connections: number;
 }
 
-/**
- * Opens a separate pool, so that reads do not delay writes. Statements are cancelled after
- * READ_TIMEOUT_MS.
- */
+/** A separate pool, so that reads do not delay writes. Statements end after READ_TIMEOUT_MS. */
 export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): Reader {
   const pool = createPool({
     monitor,
@@ -184,10 +171,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/**
- * Yields the pieces. Before each piece, waits for a turn of `inTurn`, so that a long read does not
- * block other readers.
- */
+/** Each piece waits for its turn, so that a long read does not block other readers. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

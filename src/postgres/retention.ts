@@ -3,13 +3,10 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/**
- * A month's table can be detached only when no export is reading it. This is the maximum time to
- * wait for such exports. New exports must wait meanwhile.
- */
+/** A month can be detached only while no export reads it. New exports wait meanwhile. */
 const EVENT_STORE_LOCK_MS = 3_000;
 
-/** Spells RETN. */
+/** "RETN". */
 const pruningLock = 0x5245544e;
 
 export interface Month {
@@ -27,10 +24,7 @@ export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
 
-/**
- * Returns the months that are older than the shortest retention period. `defaultDays` is
- * EVENT_RETENTION_DAYS.
- */
+/** Months beyond the shortest retention. `defaultDays` is EVENT_RETENTION_DAYS. */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
   return rowsOf<Month>(db)`
     with shortest as (
@@ -56,9 +50,8 @@ const months = sql`(
 )`;
 
 /**
- * For each environment, returns the event names whose retention period has ended for all events of
- * the given month, and the number of other event names in that month. The statement skips from name
- * to name in events_name_idx instead of reading all events.
+ * By environment, the event names whose retention has ended for the whole month, and the number of
+ * others. Skips from name to name in events_name_idx instead of reading all events.
  */
 export function readHeldNames(
   db: Database,
@@ -111,12 +104,12 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** Returns the end of the month in UTC, independent of the session's time zone. */
+/** In UTC, independent of the session's time zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** Runs `work`. If another process is already pruning this database, returns `null` instead. */
+/** Returns `null` if another process is pruning this database. */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -164,7 +157,7 @@ export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<Even
   return readFigure(watch, overview);
 }
 
-/** Blocks exports until the transaction ends. Exports lock this table in row share mode. */
+/** Blocks exports, which lock this table in row share mode, until the transaction ends. */
 export async function lockEventStore(db: Database): Promise<void> {
   await setLockTimeout(db, EVENT_STORE_LOCK_MS);
   await sql`lock table event_retirements in exclusive mode`.execute(db);

@@ -14,10 +14,7 @@ import {
 } from './retention.ts';
 
 const RETIREMENT_BATCH_ROWS = 5_000;
-/**
- * Maximum time to wait until no other transaction uses the events. New transactions that need the
- * events are blocked meanwhile.
- */
+/** Wait for other transactions on the events. New ones are blocked meanwhile. */
 const EVENTS_LOCK_MS = 200;
 
 // Retention removes events from `sluice.events` a month at a time, in steps that can be resumed
@@ -50,9 +47,8 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. A table
- * can be detached only when no other transaction uses the events. The wait for this is limited,
- * because it blocks new transactions.
+ * Detaches a month from `sluice.events`, or returns `null` if some events must be kept. Waits a
+ * limited time for other transactions on the events, because new ones are blocked.
  * @throws 55P03 if the limit is reached
  */
 export async function retireMonth(
@@ -65,8 +61,7 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // From now on, no transaction can add events to this table. Therefore, the check also finds
-      // events that were added after the caller's check.
+      // Nobody can add events now, so this finds those added after the caller's check.
       const names = await readHeldNames(db, month, defaultDays);
       if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);
@@ -139,10 +134,7 @@ interface Key {
   readonly userId: string;
 }
 
-/**
- * Begins a new attempt to archive the retirement. Writes of earlier attempts are refused from now
- * on.
- */
+/** Refuses writes of earlier attempts from now on. */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -155,10 +147,7 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
   return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
-/**
- * Records that an archive has been written. Returns false if the table has changed since the
- * attempt began.
- */
+/** Returns false if the table has changed since the attempt began. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,
@@ -172,8 +161,8 @@ export async function markArchived(
 }
 
 /**
- * Returns the time since which all events are stored: the end of the last month from which
- * retention has removed events. `null` if there is no such month.
+ * End of the last month with removed events, since which all events are stored. `null` if there is
+ * none.
  */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
@@ -220,8 +209,7 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
 }
 
 /**
- * Drops the table if it exists, once all exports that read it have ended. The wait for these
- * exports is limited.
+ * Drops an existing table once all exports of it have ended. That wait is limited.
  * @throws 55P03 if the limit is reached
  */
 export async function dropTable(
@@ -256,8 +244,8 @@ async function insertRetirement(
 }
 
 /**
- * Returns common table expressions that delete the events in `doomed`, and also the ids that
- * callers gave those events. The first expression is called `removed`.
+ * Expressions (the first is `removed`) that delete the events in `doomed` and the ids that callers
+ * gave them.
  */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
@@ -291,18 +279,16 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 }
 
 /**
- * Calls `work` for each table of events, until `limit` events have been changed. `work` returns the
- * number of events that it changed. If a changed table is being archived, that archive becomes
- * invalid.
+ * Calls `work`, which returns how many events it changed, for each table until `limit` is reached.
+ * An archive being written of a changed table becomes invalid.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // The retirements are locked before the events. Writers that move events lock both in the same
-  // order. The list of retirements is read again below, because further retirements may have begun
-  // in the meantime.
+  // Retirements are locked before events, as by writers that move events. They are listed again
+  // below, because more may have begun.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
@@ -314,10 +300,7 @@ export async function inEventTables(
   return changed;
 }
 
-/**
- * Returns the tables in this state. Locks their retirements, so that none of the tables is removed
- * before the transaction ends.
- */
+/** Locks the retirements, so that no table is removed before the transaction ends. */
 export function lockTables(
   db: Database,
   state: Retirement['state'],
@@ -330,10 +313,7 @@ export function lockTables(
     for update`;
 }
 
-/**
- * Invalidates any archive of the table that is being written. Returns false if the table is no
- * longer in state `retired`.
- */
+/** Invalidates an archive being written. Returns false if the table is no longer `retired`. */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
   const changed = await changedBy(db)`
     update event_retirements set revision = revision + 1 where retirement_id = ${retirementId} and state = 'retired'`;

@@ -4,13 +4,10 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** Time without traffic after which the operating system or the server probes the connection. */
+/** Without traffic, the operating system or the server probes the connection. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
-/**
- * With these settings, the server notices after 5 + 3 · 3 seconds that the machine of this process
- * has failed.
- */
+/** The server notices a failed machine after 5 + 3 · 3 seconds. */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
   tcp_keepalives_interval: '3',
@@ -18,9 +15,9 @@ const keepAlive: SessionSettings = {
   tcp_user_timeout: '14000',
 };
 /**
- * With this setting, the server checks every two seconds whether this process is still connected,
- * even while a statement runs or waits for a lock. A killed process therefore cannot commit much
- * later. A server on Windows refuses this setting.
+ * Even during a statement or a wait for a lock, the server checks every two seconds that this
+ * process is connected, so a killed process cannot commit much later. A server on Windows refuses
+ * this.
  */
 const checkInterval = { client_connection_check_interval: '2000' };
 
@@ -28,10 +25,10 @@ const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** Identifies a session. Its start time distinguishes it from a later session with the same pid. */
+/** The start distinguishes a later session with the same pid. */
 export interface PostgresSession {
   readonly pid: number;
-  /** Seconds since 1970, as text that does not depend on session settings. */
+  /** Seconds since 1970. Text does not depend on session settings. */
   readonly startedAt: string;
 }
 
@@ -60,10 +57,7 @@ async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/**
- * Returns true if the server refuses the value of a setting (22023) or does not know the setting
- * (42704).
- */
+/** A refused value (22023) or unknown setting (42704). */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -80,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Does not wait until the connection is closed, because this connection may become silent, too.
+    // Not awaited, because this connection may become silent, too.
     void client.end().catch(() => undefined);
   }
 }
@@ -89,8 +83,8 @@ const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid,
 const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
 /**
- * For each session, returns `null` if the session works or waits for other sessions. Otherwise,
- * returns a string that does not change while the session is idle.
+ * `null` for a session that works or waits for others. Otherwise, a string that stays the same
+ * while it is idle.
  */
 export async function readActivities(
   client: pg.Client,
@@ -115,8 +109,7 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // The first statement tells all sessions to end, without waiting for them. The second statement
-  // then has to wait for only a few sessions.
+  // The first statement ends all sessions without waiting, so the second waits for few.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -130,10 +123,7 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 }
 
 const connectionTimeoutMillis = 10_000;
-/**
- * Number of comparisons between the sessions of two connections. One comparison is not enough,
- * because a busy pooler may happen to give the two connections different sessions.
- */
+/** Comparisons. A busy pooler may happen to give two connections different sessions. */
 const rounds = 3;
 
 export const pooling = {
@@ -143,11 +133,9 @@ export const pooling = {
 } as const;
 
 /**
- * Returns true if DATABASE_URL leads to a pooler that lends a session for only one transaction or
- * statement. With such a pooler, LISTEN does not work, and settings also affect other clients. When
- * we end the session of a lost worker, we could end the session of a working process. The pooler is
- * detected by two open connections that use the same session, or by a connection whose session
- * changes.
+ * True for a pooler that lends a session for one transaction or statement: two connections share
+ * one, or a connection's session changes. LISTEN then fails, settings affect other clients, and
+ * ending a lost worker's session could end that of a working process.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -166,10 +154,7 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
   }
 }
 
-/**
- * Connects and runs a statement. Connecting alone proves nothing, because a pooler may accept a
- * connection before a session is available.
- */
+/** A pooler may accept a connection before it has a session, so a statement is run, too. */
 async function connect(other: pg.Client): Promise<void> {
   try {
     await other.connect();
@@ -186,8 +171,7 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // This transaction keeps its session busy. If the pooler shares sessions, `client` now gets a
-  // different session.
+  // The transaction keeps its session busy. A sharing pooler now gives `client` another.
   await other.query('begin');
   const busySession = await readPid(other);
   const isMoved = (await readPid(client)) !== session || busySession === session;
@@ -203,23 +187,17 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /**
-   * Identifies the transactions that the snapshot can see. A later export can continue after them.
-   */
+  /** The visible transactions, after which a later export can continue. */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/**
- * Maximum pause between two statements. An export runs no statement while the last part of a file
- * is stored.
- */
+/** An export runs no statement while the last part of a file is stored. */
 const idleTimeout = '10min';
 
 /**
- * Runs `work` in a transaction with a snapshot. If the signal is aborted, ends the whole session. A
- * cancel request would not be enough, because the server does not notice the request while nobody
- * reads the output of the server.
+ * An abort ends the whole session: the server does not notice a cancel request while nobody reads
+ * its output.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
@@ -236,7 +214,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // The session then ends when the server next tries to send data.
+      // The session ends when the server next sends data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -249,8 +227,7 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // When a client is released with an error, the pool closes its connection and can open another
-    // one. `end` needs this second connection.
+    // The pool closes this connection, and can open the one that `end` needs.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -268,8 +245,8 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // While this lock is held, no table of events can be retired or removed. The snapshot is taken by
-  // the next statement and not by LOCK, so it is never older than the lock.
+  // No table of events can be retired or removed now. The snapshot begins with the next statement,
+  // so it is never older than the lock.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select

@@ -2,9 +2,8 @@ import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /**
- * SQLSTATE classes and codes after which a retry may succeed (documentation of PostgreSQL, appendix
- * A). Class 25 contains 25P03: the session was idle in a transaction for too long, for example
- * because this process was paused.
+ * A retry may succeed after these (PostgreSQL, appendix A). Class 25 has 25P03: idle in a
+ * transaction for too long, such as after a pause of this process.
  */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -24,10 +23,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/**
- * Returns true if the database is unavailable, restarting, full or busy. The same work may then
- * succeed later.
- */
+/** The database is unavailable, restarting, full or busy. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
   const code = codeOf(error);
@@ -41,14 +37,13 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && lostConnection.test(error.message);
 }
 
-/** Messages of pg errors without a code. "not queryable" follows a lost connection. */
+/** Errors of pg without a code. "not queryable" follows a lost connection. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * Returns true if `statement_timeout` or `transaction_timeout` ended the work. Such work is retried
- * a limited number of times. `lock_timeout` has a different code and is not included. A statement
- * cancelled by a person has the same code as a timeout, and only its message differs. If the
- * server's messages are not in English, the cancellation is mistaken for a timeout.
+ * `statement_timeout` or `transaction_timeout`, after which work is retried a limited number of
+ * times. `lock_timeout` has another code. A cancellation by a person differs only in its message.
+ * If that is not in English, it counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -78,9 +73,7 @@ export function isDiskFull(error: unknown): boolean {
   );
 }
 
-/**
- * Returns true if the database refuses the data. In that case, a record in the batch is invalid.
- */
+/** The database refuses the data, so a record in the batch is invalid. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
@@ -98,7 +91,7 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** Returns true if the statement was composed before an environment began to use a capability. */
+/** The statement was composed before an environment began to use a capability. */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -107,9 +100,7 @@ export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
-/**
- * Returns true if no partition exists for a row. A failed check constraint has the same SQLSTATE.
- */
+/** A failed check constraint has the same SQLSTATE. */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -118,10 +109,7 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/**
- * The functions below are used by all commands. They explain why connecting to PostgreSQL failed
- * and what to do.
- */
+/** Explains to all commands why connecting to PostgreSQL failed and what to do. */
 
 interface ConnectionFault {
   readonly advice: string;
@@ -193,10 +181,7 @@ const byCode: Readonly<Record<string, Advice>> = {
   ETIMEDOUT: late,
 };
 
-/**
- * Messages of the driver, which have no code, and of poolers, which all have 08P01. The first match
- * is used.
- */
+/** The driver's messages have no code, and poolers' all have 08P01. The first match is used. */
 const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [
     /does not support SSL/,
@@ -240,7 +225,7 @@ export function explainConnection(error: unknown): ConnectionFault | null {
     const what = `The certificate of the database is not to be trusted: ${reason}`;
     return { passes: false, advice: `${what}. Check host, sslmode and sslrootcert in DATABASE_URL.` };
   }
-  // 28000 means either that the server requires TLS or that it refuses the user.
+  // 28000: the server requires TLS, or refuses the user.
   const isVague = code === '' || code === '08P01' || code === '28000';
   const faultOfText = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
   const fault = faultOfText ?? byCode[code];

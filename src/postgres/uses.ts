@@ -3,14 +3,13 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Records which capabilities each environment uses, so that a capability costs nothing in other
-// environments. A use is permanent. A process may have composed a statement for single records
-// before an environment began to use a capability. Therefore, each statement reads the table of
-// uses under a lock, and fails if the table has a use that the statement does not know.
+// Records which capabilities an environment uses, so that they cost others nothing. A use is
+// permanent. A statement for single records may have been composed before a use began. Each
+// therefore reads the uses under a lock, and fails at an unknown one.
 
 /**
- * Records a use. Must be called in the transaction that writes the capability's data. After the
- * commit, call `awaitEarlierWriters`.
+ * In the transaction that writes the capability's data. After the commit, call
+ * `awaitEarlierWriters`.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
@@ -39,8 +38,7 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits for all statements of single records that began before this call. They may not know the
- * latest uses.
+ * Waits for earlier statements of single records, which may not know the latest uses.
  * @throws TransientError if a statement does not end in time
  */
 export async function awaitEarlierWriters(db: Database, signal: AbortSignal): Promise<void> {
@@ -55,8 +53,8 @@ export async function awaitEarlierWriters(db: Database, signal: AbortSignal): Pr
 }
 
 /**
- * Returns the transactions that may have read the table of uses. Each such transaction has a lock
- * on the table. If `among` is set, returns only transactions in `among`.
+ * Transactions that have a lock on the uses, and may have read them. Only those in `among`, if it
+ * is set.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`

@@ -15,17 +15,16 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Advice to show if the file is empty. */
+  /** Advice for an empty file. */
   readonly emptyHint: string;
-  /** Makes checks that a schema cannot express. Also called if the file violates the schema. */
+  /** For what a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;
-  /** Makes further checks of the value. Called only if the file has no problem so far. */
+  /** Called only if the file has no problem so far. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
 /**
- * Throws the problems of a file that was sent as the field `field` of a request. `details` contains
- * the number of the line that the console's editor marks.
+ * `field` is the request's field with the file. The console's editor marks the line in `details`.
  */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
@@ -43,7 +42,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyHint, problems);
-  // `Default` modifies the object that it receives.
+  // `Default` modifies its argument.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -59,13 +58,13 @@ export function readOperatorFile<S extends TSchema>(
   return { value: null, problemCount: problems.count, problems: problems.sorted };
 }
 
-/** Removes `$schema`, which editors use to find the schema. */
+/** Editors use `$schema` to find the schema. */
 function withoutSchemaLink(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
-/** A place in a file. The value at this place may be missing. */
+/** A place in a file, whose value may be missing. */
 export class Place {
   readonly #source: Source;
   readonly #keys: Keys;
@@ -85,7 +84,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** The JSON value at this place. `undefined` if it is missing, `null` if it was refused. */
+  /** `undefined` if missing, `null` if refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }
@@ -99,7 +98,7 @@ export class Place {
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
-  /** Position of the value. If the value is missing, position of the enclosing object. */
+  /** Position of the value, or of the enclosing object if it is missing. */
   get position(): Position {
     return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
@@ -112,7 +111,7 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** Reports a problem. The message is the path followed by `what`, such as `must be text`. */
+  /** The message is the path followed by `what`, such as `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -121,10 +120,7 @@ export class Place {
     this.report(what, this.name);
   }
 
-  /**
-   * Reports each item whose text in the member `name` equals that of an earlier item. Other members
-   * of the items may be invalid.
-   */
+  /** Reports items whose member `name` repeats an earlier one. Other members may be invalid. */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
     for (const item of this.items) {
@@ -139,7 +135,7 @@ export class Place {
   }
 }
 
-/** Returns the schema for editors, which is published as docs/schemas/<name>.schema.json. */
+/** For editors: docs/schemas/<name>.schema.json. */
 export function publishedSchema(name: string, title: string, schema: TSchema): object {
   const { properties, ...rest } = published(schema) as Readonly<Record<string, unknown>>;
   return {

@@ -1,7 +1,6 @@
 /**
- * TypeBox schemas of operators' files. The same schema validates a file, supplies the error
- * messages, and is published for text editors. The schema option `problem` replaces the default
- * message. Functions in a schema do not appear in the published JSON Schema.
+ * TypeBox schemas of operators' files. One schema validates a file, supplies the messages, and is
+ * published for editors, without its functions. The option `problem` replaces the default message.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -14,15 +13,12 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Pattern of the allowed strings, and its description in words. Default: `oneLine`. */
+  /** Allowed strings, and their description in words. Default: `oneLine`. */
   readonly pattern?: readonly [pattern: string, words: string];
   readonly problem?: (text: string) => string | null;
 }
 
-/**
- * Excludes control characters, because they disturb terminals, and hidden characters, because they
- * make names look alike.
- */
+/** Control characters disturb terminals, and hidden ones make names look alike. */
 const oneLine = [
   `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
   'must be one line, without hidden characters',
@@ -33,10 +29,7 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
   return problem === undefined ? schema : ruled(schema, problem);
 }
 
-/**
- * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. Use it for strings whose size
- * in bytes is also limited elsewhere.
- */
+/** A `TextRule.problem` for strings whose size in bytes is also limited elsewhere. */
 export const atMostBytes = (max: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
   return bytes > max ? `has ${bytes} bytes; at most ${max} are allowed` : null;
@@ -54,15 +47,12 @@ export const wholeNumber = (description: string, minimum: number, maximum: numbe
 export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
   Type.Array(items, { description, maxItems });
 
-/**
- * Returns a schema for objects with only these members. `title` is the text that messages use for
- * such an object, for example `a segment`.
- */
+/** Objects with only these members. Messages call one `title`, such as `a segment`. */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
-/** Returns schema options that require exactly one of the members `names`. */
+/** Options that require exactly one of the members. */
 export function exactlyOne(
   names: readonly string[],
   sentence: string,
@@ -73,7 +63,7 @@ export function exactlyOne(
   };
 }
 
-/** Pattern of names that are used in paths and commands, and its description in words. */
+/** For names in paths and commands, with its description in words. */
 export const itemNameRule = [
   '^[a-z0-9][a-z0-9_-]{0,62}$',
   'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
@@ -88,16 +78,12 @@ export const mailAddress = text({
 });
 
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
-  // Copies property descriptors, because a spread would omit TypeBox's own properties, which are
-  // not enumerable.
+  // A spread would omit TypeBox's own properties, which are not enumerable.
   const descriptors = Object.getOwnPropertyDescriptors(schema);
   return Object.defineProperties({}, { ...descriptors, default: { value, enumerable: true } }) as S;
 }
 
-/**
- * Returns a schema that accepts any JSON, for values that are checked by the code that reads them.
- * Editors get the schema `published` instead.
- */
+/** Accepts any JSON, which the code that reads it checks. Editors get `published` instead. */
 export const anything = (published: object) => Type.Unknown({ published });
 
 export const rule = (sentence: string) => (value: unknown) => `${sentence}, not ${describe(value)}`;
@@ -106,12 +92,9 @@ export type Keys = readonly (string | number)[];
 
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Text that follows the name of the place, such as `must be text`. */
+  /** Follows the name of the place, such as `must be text`. */
   readonly what: string;
-  /**
-   * Place that the message points to: the value, the name of the member, or the enclosing object.
-   * The last one is used if the value is missing.
-   */
+  /** Where the message points: `parent` if the value is missing. */
   readonly at: 'value' | 'name' | 'parent';
 }
 
@@ -130,8 +113,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits an error that only follows from another error. This applies to errors in the variants
-      // of a union, in the items of a list that is too long, and in a value of the wrong type.
+      // Omits consequences of other errors: in variants of a union, in items of a list that is too
+      // long, and in a value of the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -142,10 +125,7 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/**
- * Returns true if this error is about an object, and another error is about a member of that
- * object. The other error is more precise.
- */
+/** True if another error, about a member of the object, is more precise. */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
@@ -159,7 +139,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** Returns the message for a failed schema keyword, or `undefined` for the default message. */
+/** Message for a failed keyword, or `undefined` for the default. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -251,7 +231,7 @@ function placeIn(value: unknown, pointer: string): Keys {
   });
 }
 
-/** Returns a readable path, such as `segments[2].title`. */
+/** Such as `segments[2].title`. */
 export function pathText(root: string, keys: Keys): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`;
@@ -273,7 +253,7 @@ export function quoted(value: string): string {
   return JSON.stringify(start.length === value.length ? value : `${start}…`);
 }
 
-/** Returns the JSON Schema for text editors. Members with a default are optional in it. */
+/** For editors: members with a default are optional. */
 export function published(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(published);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -293,8 +273,7 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Here, `required` is the name of a member in an operator's file, and its value is a schema.
-    // The JSON Schema keyword `required` would have a list of names as its value.
+    // Here, `required` is a member of the file, and its value a schema instead of a list of names.
     copy['required'] = published(required);
   }
   return copy;

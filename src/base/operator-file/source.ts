@@ -1,7 +1,7 @@
 /**
- * Parses YAML or JSON written by a person into plain values, and finds the line and column of each
- * value. File size, nesting and the lengths of lists are limited. Values that JSON cannot express
- * (such as aliases, tags and some numbers) are refused, and the problem states their position.
+ * Parses YAML or JSON written by a person, with the line and column of each value. File size,
+ * nesting and list lengths are limited. Values that JSON cannot express (aliases, tags, some
+ * numbers) are refused with their position.
  */
 import {
   Composer,
@@ -29,9 +29,9 @@ export interface Position {
 }
 
 export interface FileProblem extends Position {
-  /** Path such as `segments[2].title`. Empty for the whole file. */
+  /** Empty for the whole file. */
   readonly path: string;
-  /** Sentence that begins with the path and states the problem and its cure. */
+  /** Begins with the path and states the problem and its cure. */
   readonly message: string;
 }
 
@@ -39,10 +39,7 @@ export class FileProblems {
   readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /**
-   * Returns the problems in the order of the file. If there were too many, returns those that were
-   * added first.
-   */
+  /** In the order of the file. Of too many, those added first. */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -59,9 +56,7 @@ export class FileProblems {
   }
 }
 
-/**
- * YAML 1.2 with JSON's types, so `yes` and `on` remain text. `#toObject` checks for repeated names.
- */
+/** YAML 1.2 with JSON's types, so `yes` and `on` remain text. `#toObject` finds repeated names. */
 const options = {
   version: '1.2',
   schema: 'core',
@@ -73,14 +68,13 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** Reads YAML 1.2 or JSON. If it is neither, adds the reason to `problems` and returns `null`. */
+/** If the text is neither YAML 1.2 nor JSON, adds the reason to `problems` and returns `null`. */
 export function parseSource(bytes: Uint8Array, emptyHint: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // The next steps use recursive library functions, some of which fail badly on a stack overflow.
-  // Therefore, text that is nested too deep is refused here.
+  // Refused before the recursive library functions, some of which fail badly on a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
@@ -114,10 +108,7 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
   }
 }
 
-/**
- * Returns the offset of a token that is nested too deep, or `null`. This function must not be
- * recursive itself, because it runs before the nesting is limited.
- */
+/** Returns the offset, or `null`. Not recursive, because nesting is not limited yet. */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -140,7 +131,7 @@ function positionOf(lines: LineCounter, offset: number): Position {
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-/** Reports only the first error of each line, because later ones are mostly consequences. */
+/** Reports one error per line: later ones are mostly consequences. */
 function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
   const reported = new Set<number>();
   for (const { message, pos } of errors) {
@@ -189,9 +180,7 @@ export class Source {
     return this.#refusedPaths.has(JSON.stringify(keys.map(String)));
   }
 
-  /**
-   * Returns true if a part of the value was refused. The rest must not be used without that part.
-   */
+  /** True if a part was refused, without which the rest must not be used. */
   containsRefused(keys: Keys): boolean {
     return this.#containingPaths.has(JSON.stringify(keys.map(String)));
   }
@@ -200,10 +189,10 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** Converts a node to a JSON value. A refused node becomes `null`. */
+  /** A refused node becomes `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
-    // Aliases are refused, because nested aliases can expand a few lines to gigabytes.
+    // Nested aliases can expand a few lines to gigabytes.
     if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
     if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
     if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
@@ -257,8 +246,7 @@ function pairOf(
 }
 
 /**
- * Returns the name as text, or `null` if the name is of another type. YAML reads an unquoted `null`
- * as a null value, but here it is accepted as the text `null`.
+ * `null` for other types than text. An unquoted `null`, which YAML reads as a value, is text here.
  */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;
@@ -274,10 +262,7 @@ function isStorable(text: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/**
- * Returns the reason why a scalar is refused, or `null`. Without the refusal, `007` would silently
- * become 7, and 12345678901234567890 would become another number.
- */
+/** Otherwise, `007` would silently become 7, and 12345678901234567890 another number. */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;
   if (typeof value !== 'number') {

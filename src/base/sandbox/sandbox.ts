@@ -7,16 +7,10 @@ import { packageRoot } from '../package-root.ts';
 
 const SANDBOX_START_MS = 30_000;
 
-/**
- * Niceness of a sandbox, from -20 to 19. Our value is positive, so that processes that serve
- * requests have priority.
- */
+/** Positive, so that processes that serve requests have priority. */
 const niceness = 10;
 
-/**
- * Exit signals that mean a lack of memory. V8 aborts a process whose heap is full, and the kernel
- * kills a process if the machine has no free memory.
- */
+/** V8 aborts a process whose heap is full. The kernel kills one if the machine has no memory. */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
 export type TaskHandler<Input, Question, Answer, Item> = (
@@ -26,10 +20,7 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
-/**
- * A task that is waiting for a sandbox or is running in one. `owner` is the id of an environment.
- * `isLong` is true for tasks that can take minutes.
- */
+/** `owner` is an environment's id. `isLong` tasks can take minutes. */
 export interface Turn {
   readonly owner: number;
   readonly isLong: boolean;
@@ -41,10 +32,7 @@ type ToSandbox =
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/**
- * Messages from a sandbox to its parent. The sandbox sends one `item` in response to each `more`,
- * and may send an `ask` at any time.
- */
+/** One `item` answers each `more`. An `ask` may come at any time. */
 type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly content: unknown }
@@ -55,7 +43,7 @@ type FromSandbox =
 
 export interface SandboxLimits {
   readonly heapMib: number;
-  /** Maximum milliseconds of work per item. Time spent waiting for answers does not count. */
+  /** Work per item, without waits for answers. */
   readonly itemMs: number;
 }
 
@@ -64,10 +52,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * A child process that parses untrusted bytes. It runs one task at a time, with limited heap and
- * time.
- */
+/** A child process that parses untrusted bytes, one task at a time, with limited heap and time. */
 export class Sandbox {
   ended: Error | null = null;
   isFree = true;
@@ -75,9 +60,9 @@ export class Sandbox {
   readonly #limits: SandboxLimits;
   #ask: (question: unknown) => Promise<unknown> = async () => undefined;
   #waiting: Waiting | null = null;
-  /** Number of unanswered questions. The task's clock stops while there are any. */
+  /** Unanswered questions. They stop the task's clock. */
   #openQuestions = 0;
-  /** False while the process is starting. The start does not count as working time of the task. */
+  /** False during the start, which is not the task's time. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
@@ -108,8 +93,8 @@ export class Sandbox {
   }
 
   /**
-   * @throws InputError if the task refuses its input or needs too much memory or time. Also throws
-   * errors of `ask`.
+   * @throws InputError if the task refuses its input or needs too much memory or time. Errors of
+   * `ask` are also thrown.
    */
   next(): Promise<IteratorResult<unknown, undefined>> {
     return new Promise((resolve, reject) => {
@@ -201,7 +186,7 @@ export class Sandbox {
     this.#child.send(message, () => undefined);
   }
 
-  /** Sets whether the sandbox keeps this process alive. */
+  /** A busy sandbox keeps this process alive. */
   #hold(isBusy: boolean): void {
     if (isBusy) {
       this.#child.ref();
@@ -213,10 +198,7 @@ export class Sandbox {
   }
 }
 
-/**
- * Starts the process without this process's environment variables, which contain keys and
- * passwords.
- */
+/** Hides this process's environment, which contains keys and passwords. */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
@@ -243,10 +225,7 @@ function tooMuch(what: 'memory' | 'time'): InputError {
   return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
 }
 
-/**
- * Runs in the child process. Executes the tasks that the parent sends, one at a time, until the
- * parent exits.
- */
+/** In the child process: runs the parent's tasks, one at a time, until the parent exits. */
 export function serveTasks(tasks: SandboxTasks): void {
   const byName = new Map(
     Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],

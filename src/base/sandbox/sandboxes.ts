@@ -1,13 +1,12 @@
-// Sandboxes are processes that parse untrusted bytes, so that a hang or a full heap does not affect
-// other work. If a task needs too much memory or time, only that task fails, and its caller gets
-// the reason. Limits per owner leave processes for other owners.
+// Processes that parse untrusted bytes, so that a hang or a full heap affects only its own task,
+// whose caller gets the reason. Limits per owner leave processes for other owners.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
 /**
- * Maximum number of sandboxes in total, per owner, and for long tasks. The third limit keeps one
- * sandbox free for short tasks, because a person waits for their results.
+ * In total, per owner, and for long tasks. One sandbox stays free for short tasks, for which a
+ * person waits.
  */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
@@ -21,9 +20,7 @@ export interface SandboxesOptions extends SandboxLimits {
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /**
-   * Maximum milliseconds that a task waits for its turn, and that an idle process waits for a task.
-   */
+  /** Milliseconds that a task waits for its turn, and an idle process for a task. */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -71,8 +68,8 @@ export class Sandboxes {
 
   /**
    * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
-   * memory or time), TransientError if it does not get a turn in time. Errors from `ask` and the
-   * signal's reason are also thrown.
+   * memory or time), TransientError if it gets no turn in time. Errors from `ask` and the signal's
+   * reason are also thrown.
    */
   async *run<Item, Question, Answer>(
     task: string,
@@ -81,7 +78,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Called when the task ends, when `signal` is aborted, or when the caller stops reading early.
+    // At the end of the task, on abort, or when the caller stops reading early.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -120,7 +117,7 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // One long task per owner leaves a sandbox for the owner's short tasks.
+    // Leaves a sandbox for the owner's short tasks.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
@@ -155,10 +152,7 @@ export class Sandboxes {
     });
   }
 
-  /**
-   * Starts queued tasks. The next one is always the oldest task of the owner with the fewest
-   * running tasks.
-   */
+  /** Next is the oldest task of the owner with the fewest running tasks. */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
@@ -183,7 +177,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Makes a sandbox available for the next task, or kills it if its task is still running. */
+  /** Keeps the sandbox for the next task, or kills it if its task still runs. */
   #release(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
@@ -198,7 +192,7 @@ export class Sandboxes {
   }
 }
 
-/** Runs a task in a sandbox, or in this process if `sandboxes` is `null`. */
+/** In this process if `sandboxes` is `null`. */
 export function runTask<Input, Question, Answer, Item>(
   sandboxes: Sandboxes | null,
   task: string,

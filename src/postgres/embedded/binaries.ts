@@ -10,14 +10,11 @@ import { type Account, runProgram } from './run-program.ts';
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
-  /** Major version, as in PG_VERSION. */
+  /** As in PG_VERSION. */
   readonly major: string;
 }
 
-/**
- * Returns binaries of PostgreSQL that the account can run. Tries to run those in node_modules
- * first, and then a copy of them.
- */
+/** Finds binaries that the account can run: those in node_modules, or else a copy. */
 export async function provideBinaries({
   account,
   layout,
@@ -50,9 +47,8 @@ export async function provideBinaries({
 }
 
 /**
- * Returns folders that can contain a copy of the binaries. If this process is root, the account
- * that runs the server must be able to enter the folder. Otherwise, the copy is in the data
- * directory.
+ * Folders for a copy. For root, the account that runs the server must be able to enter them.
+ * Otherwise, the copy is in the data directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
@@ -76,7 +72,7 @@ async function tryBinaries(
 
 interface NativePackage {
   readonly version: string;
-  /** Folder that contains bin, lib, share and pg-symlinks.json. */
+  /** Contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;
 }
 
@@ -111,8 +107,7 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // Only dist/index.js of the package can be resolved. The package's folder is two levels above
-    // that file.
+    // Only dist/index.js of the package can be resolved.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;
@@ -120,14 +115,13 @@ function installedFolder(name: string): string | undefined {
 }
 
 /**
- * Creates missing links between libraries. npm tarballs cannot contain links, and
- * `--ignore-scripts` skips the script that creates them. Several processes may call this at the
- * same time. Returns false if a link is missing and the folder is read-only.
+ * npm tarballs cannot contain links, and `--ignore-scripts` skips the script that creates them.
+ * Several processes may call this. Returns false if a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    // The listed paths begin with "native/".
+    // Listed paths begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;
     try {
@@ -142,14 +136,11 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Copies the native folder into `home`. This is needed if an account cannot reach node_modules, or
- * if links are missing there. The copy is created under a temporary name and then renamed, so it is
- * always complete. `home` must belong to us and be writable only by us. Otherwise, others could put
- * their own programs there.
+ * Copies for an account that cannot reach node_modules, or if links are missing there. Renamed when
+ * complete. `home` must be ours and writable only by us, so that nobody can put programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
-  // The account must be able to enter the folder even if this process has a strict umask. An
-  // existing folder keeps its mode.
+  // Lets the account enter despite a strict umask. An existing folder keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
@@ -159,9 +150,8 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // The paths in pg-symlinks.json begin with "native", so the folder has this name. `chmod` makes
-    // the copy readable even if this process has a strict umask. `sync` writes the copy to disk
-    // before the rename.
+    // Paths in pg-symlinks.json begin with "native". `chmod` makes the copy readable despite a
+    // strict umask. `sync` writes it to disk before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -170,13 +160,13 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Ignored, because another process has created the same copy in the meantime.
+    // Another process has created the same copy.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;
 }
 
-/** Uses lstat, so that a symbolic link created by another user does not count as our folder. */
+/** With lstat, another user's symbolic link does not count as our folder. */
 async function assertOurs(path: string): Promise<void> {
   const status = await lstat(path);
   const isClosed = (status.mode & 0o022) === 0;

@@ -16,14 +16,14 @@ import {
 const run = promisify(execFile);
 
 /**
- * Maximum time for a clean ("fast") shutdown. Its checkpoint writes all changed pages of
- * shared_buffers, which takes a while on a slow disk.
+ * Maximum of a clean ("fast") shutdown. Its checkpoint writes all changed shared_buffers, which
+ * takes a while on a slow disk.
  */
 export const SHUTDOWN_DEADLINE_MS = 60_000;
 const pollMs = 25;
 
 /**
- * If the data directory is still used by an orphaned server, waits until that server has ended.
+ * Waits for the end of an orphaned server on this directory.
  * @throws EmbeddedPostgresError (`isInUse`) for a server that is not an orphan
  */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
@@ -38,12 +38,11 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
       return true;
     }
     const isOrphaned = await isOrphan(pid);
-    // A server with status "starting" may be an orphan that never became ready.
+    // A "starting" server may be an orphan that never became ready.
     const isLeaving = isOrphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!isLeaving) throw await dataDirInUse(layout, pid);
     if (!hasAsked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
-    // The kernel or the watchdog usually stops an orphan. This signal is for cases in which they
-    // did not. A second signal is harmless.
+    // The kernel or the watchdog usually stops an orphan. A second signal is harmless.
     if (isOrphaned && !hasAsked) askToStop(pid);
     hasAsked = true;
     return false;
@@ -61,13 +60,10 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
   return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
-/** Custom setting that contains the pid of the process that started the server. */
+/** Setting with the pid of the process that started the server. */
 export const ownerSetting = 'sluice.owner';
 
-/**
- * Returns the pid of the Node process that started the server, as given in the server's command
- * line. `undefined` if it is not known.
- */
+/** From the server's command line. `undefined` if not known. */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
     process.platform === 'linux'
@@ -80,21 +76,16 @@ async function readOwner(pid: number): Promise<number | undefined> {
   return owner === undefined ? undefined : Number(owner);
 }
 
-/**
- * Returns true if the process that started the server has ended. Returns false if this is unknown.
- */
+/** False if unknown. */
 async function isOrphan(pid: number): Promise<boolean> {
   const ownerPid = await readOwner(pid);
   if (ownerPid === undefined) return false;
   if (process.platform !== 'linux') return !isAlive(ownerPid);
-  // As long as the owner lives, it is the parent process of its server. An orphan has a new parent.
+  // A living owner is its server's parent process. An orphan has a new parent.
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
-/**
- * Returns the fields of /proc/PID/stat, beginning with the state. `undefined` if the file cannot be
- * read.
- */
+/** /proc/PID/stat from the state on. `undefined` if it cannot be read. */
 async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -108,34 +99,31 @@ function askToStop(pid: number): void {
   try {
     process.kill(pid, 'SIGINT');
   } catch {
-    // The process has ended in the meantime.
+    // The process has ended.
   }
 }
 
-/** PostgreSQL's lock file, `postmaster.pid`. */
+/** PostgreSQL's lock file. */
 interface PostmasterFile {
   readonly pid: number;
   readonly port: number;
   readonly status: string;
 }
 
-/** One more than the highest pid that Linux allows, so it never belongs to a process. */
+/** Above the highest pid of Linux, so no process has it. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
   const lines = await readLines(data);
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isInteger(pid) || pid <= 0) return undefined;
-  // Lines of the file: pid, data directory, start time, port, socket directory, address, shared
-  // memory, status.
+  // Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
   return { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? '' };
 }
 
 /**
- * Returns true if `pid` is a server on this directory. This must be checked, because after the
- * restart of a container, another program may have the same pid. The working directory of a server
- * is its data directory. If root lacks CAP_SYS_PTRACE, it cannot read the working directory of the
- * process. In that case, the check compares the name and user of the process.
+ * After a container's restart, another program may have the pid. A server's working directory is
+ * its data directory. Root without CAP_SYS_PTRACE cannot read it, so name and user are compared.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
@@ -153,10 +141,9 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * If the pid in the lock file belongs to another program, replaces the pid with one that no process
- * has. The file must not be removed. PostgreSQL uses it to find the shared memory of a killed
- * server, and children of that server may still use this memory. Does nothing if no process has the
- * pid, or if the lock file now contains another pid.
+ * Replaces the pid of another program by one that no process has. The file must stay: with it,
+ * PostgreSQL finds the shared memory of a killed server, which children may still use. Does nothing
+ * if no process has the pid, or if the file has another one now.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

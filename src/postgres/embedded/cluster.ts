@@ -29,15 +29,14 @@ export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /**
- * A failed attempt leaves a folder whose name contains the pid of its process. If the folder is
- * older than this, a live process with that pid must be a different process, so the folder is
- * removed.
+ * A failed attempt leaves a folder named by pid. At this age, a live process with that pid is
+ * another one, and the folder is removed.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
 /**
- * Creates the data directory, role and database in a temporary folder, and then renames that
- * folder. Therefore, a killed process leaves either a complete cluster or none.
+ * Creates data directory, role and database in a temporary folder that is then renamed, so a killed
+ * process leaves a complete cluster or none.
  */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
@@ -46,7 +45,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // The superuser's password is not kept, because nothing logs in as the superuser.
+    // Not kept, because nothing logs in as the superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -56,7 +55,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Ignored, because another process has created an identical cluster in the meantime.
+    // Another process has created an identical cluster.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -64,9 +63,8 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * Runs initdb with the builtin locale C.UTF-8, which is fast and converts the case of all letters,
- * not only of ASCII letters. Upgrades of system libraries cannot corrupt indexes that use this
- * locale. By default, initdb enables checksums and syncs its files to disk.
+ * The builtin locale C.UTF-8 is fast and converts the case of all letters. Upgrades of system
+ * libraries cannot corrupt its indexes. By default, initdb enables checksums and syncs to disk.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -89,10 +87,7 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
   }
 }
 
-/**
- * Creates the role and the database. The role may create databases, which tests need, but is not a
- * superuser.
- */
+/** The role may create databases, which tests need, but is not a superuser. */
 async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
   const password = newPassword();
   await writePrivateFile(join(data, passwordName), password);
@@ -103,15 +98,14 @@ async function createRoleAndDatabase(context: ClusterContext, data: string): Pro
   ]);
 }
 
-/** Returns 32 random bytes, encoded in characters that need no quoting in URLs or SQL. */
+/** 32 random bytes in characters that need no quoting in URLs or SQL. */
 function newPassword(): string {
   return randomBytes(32).toString('base64url');
 }
 
 /**
- * Runs statements in single-user mode, which needs no login and reads one statement per line.
- * Passwords need no escaping, and other users cannot read them because they are not command-line
- * arguments.
+ * Single-user mode needs no login and reads one statement per line. Passwords need no escaping and,
+ * outside the arguments, are hidden from other users.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
@@ -127,54 +121,50 @@ async function runSingleUser(
 const MiB = 1024 * 1024;
 
 /**
- * Returns server settings for bulk loads on a machine that also runs Node. They are passed as
- * arguments of the server, so changing a setting does not require changing a file.
+ * For bulk loads on a machine that also runs Node. Passed as arguments of the server, so no file
+ * changes.
  */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/**
- * These are PostgreSQL's defaults. They are set explicitly, because committed data must survive a
- * crash.
- */
+/** PostgreSQL's defaults, set explicitly, because committed data must survive a crash. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // Must be large enough for the indexes that a merge uses most (75 MB per million users). The
-    // operating system caches other data.
+    // For the indexes that a merge uses most (75 MB per million users). The operating system caches
+    // other data.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
-    // With this value, the planner assumes that half of the machine's memory caches files.
+    // Half of the machine's memory is assumed to cache files.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
-    // Enough to sort a batch in memory. The total remains small, because few statements run at a
-    // time.
+    // Sorts a batch in memory. Few statements run at a time.
     work_mem: '32MB',
-    // Enough for index builds and vacuum to finish in few passes.
+    // For index builds and vacuum in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
     dynamic_shared_memory_type: dynamicSharedMemory,
   };
 }
 
 const writing = {
-  // Fewer checkpoints mean that fewer full-page images are written to the WAL.
+  // Fewer checkpoints write fewer full-page images.
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // Room for the WAL that COPY writes in bursts.
+  // For bursts of COPY.
   wal_buffers: '16MB',
-  // There are no replicas. With `minimal`, the content of a new table or index is synced to disk
-  // instead of being written to the WAL.
+  // No replicas. With `minimal`, a new table or index is synced to disk instead of written to the
+  // WAL.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Compression would halve the WAL of a merge with many updates, but would make the merge 8 %
-  // slower on two cores (measured). The package lacks lz4 and zstd.
+  // Would halve the WAL of a merge with many updates, but slow it by 8 % on two cores (measured).
+  // The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 
 const reading = {
-  // For short statements, compilation costs more than it saves.
+  // Compilation of short statements costs more than it saves.
   jit: 'off',
   // Assumes solid-state disks and a warm cache.
   random_page_cost: '1.1',
@@ -184,22 +174,21 @@ function housekeeping({ platform }: Machine): Record<string, string> {
   return {
     max_connections: '100',
     timezone: 'UTC',
-    // Loads come in bursts, so autovacuum checks often and works at full speed.
+    // Loads come in bursts, so autovacuum checks often and at full speed.
     autovacuum_naptime: '20s',
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // Ends a transaction that is stuck, because it may hold locks. No transaction of sluice is idle
-    // for that long.
+    // A stuck transaction may hold locks. None of sluice is idle for that long.
     idle_in_transaction_session_timeout: '5min',
-    // Ends statements of killed workers. Available only on Linux.
+    // Ends statements of killed workers. Only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
   };
 }
 
 const logging = {
-  // The server logs only messages about itself. sluice itself logs the errors of its statements.
-  // The server would also log the text of a failed statement, which may contain data of users.
+  // Only messages about the server itself. sluice logs its failed statements, whose text may
+  // contain data of users.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
@@ -212,16 +201,13 @@ function clamp(value: number, min: number, max: number): number {
 type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
-  /** Memory of the machine, or the container's limit if that is lower. */
+  /** Memory of the machine, or the container's lower limit. */
   readonly memoryBytes: number;
   readonly dynamicSharedMemory: DynamicSharedMemory;
   readonly platform: string;
 }
 
-/**
- * Space for a parallel hash join, which needs work_mem × workers. In Docker, /dev/shm has only 64
- * MiB.
- */
+/** For a parallel hash join (work_mem × workers). Docker's /dev/shm has 64 MiB. */
 const minSharedBytes = 512 * 1024 * 1024;
 
 export async function inspectMachine(): Promise<Machine> {
@@ -235,8 +221,8 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Returns `posix` if /dev/shm is large enough. In a small one, a query could fail with "could not
- * resize shared memory segment". In that case, returns `sysv`, whose memory is not in /dev/shm.
+ * In a small /dev/shm, a query could fail with "could not resize shared memory segment". `sysv`
+ * does not use it.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

@@ -1,5 +1,5 @@
-// Reads and writes files in a data directory. Writes are atomic and durable, and only the owner can
-// read the files.
+// Reads files of a data directory, and writes them atomically, durably and readable only by the
+// owner.
 import { randomBytes } from 'node:crypto';
 import {
   access,
@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 
-/** The embedded server cannot run here. The message states the reason and the cure. */
+/** The message states the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
   /** True if another live server owns the data directory. */
@@ -42,7 +42,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Returns true if the path exists, even if it is a dangling link. */
+/** Even a dangling link exists. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
@@ -50,10 +50,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/**
- * Removes a folder and its content. Retries, because a program that a killed process had started
- * may still be creating its last file.
- */
+/** Retries: a program that a killed process started may still be creating its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -70,9 +67,9 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** Path of PGDATA. */
+  /** PGDATA. */
   readonly data: string;
-  /** Path of the password file, which is inside PGDATA so that a copy of the data can be opened. */
+  /** Inside PGDATA, so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -88,7 +85,7 @@ export function layoutOf(dataDir: string): Layout {
   };
 }
 
-/** Creates a private directory. Refuses a directory that belongs to another user. */
+/** Refuses a directory of another user. */
 export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
@@ -106,10 +103,7 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   }
 }
 
-/**
- * Creates one folder at a time, because `mkdir` with Node's `recursive` option never returns in
- * places such as /proc.
- */
+/** One folder at a time, because Node's `recursive` never returns in places such as /proc. */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {
@@ -140,10 +134,7 @@ function whyNot(error: unknown): string {
   return `${messageOf(error)}; ${another}.`;
 }
 
-/**
- * Returns whether the data is usable. Throws if the data belongs to another major version or is not
- * PostgreSQL's.
- */
+/** Throws if the data belongs to another major version or is not PostgreSQL's. */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
   const dataMajor = await readMajor(layout);
   if (dataMajor === major) return true;
@@ -175,7 +166,6 @@ export async function readPassword(layout: Layout): Promise<string | undefined> 
   return (await readIfThere(layout.password))?.trim();
 }
 
-/** Writes a file atomically, readable only by its owner. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);
@@ -185,7 +175,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // If the disk is full, each failed attempt would otherwise leave a temporary file behind.
+    // On a full disk, each attempt would leave a temporary file behind.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {
@@ -193,10 +183,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   }
 }
 
-/**
- * If this process is root, gives the file to the owner of the folder, who may start sluice without
- * root next time.
- */
+/** The owner of the folder may start sluice without root next time. */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);

@@ -1,9 +1,9 @@
 /**
  * Runs PostgreSQL from an npm package on sluice's data directory, as a child of this process. Other
- * folders import only `embeddedPostgres`. Start reading at `start`, which calls the other files.
+ * folders import only `embeddedPostgres`. Start reading at `start`.
  *
- * Guarantees: only one server uses a data directory, and that server ends with this process.
- * Committed data survives. Only this machine can connect, and only the owner can read the password.
+ * Guarantees: only one server uses a data directory, and it ends with this process. Committed data
+ * survives. Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -30,36 +30,27 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/**
- * If a clean shutdown takes too long, an "immediate" shutdown follows. If that takes longer than
- * this, the server gets SIGKILL.
- */
+/** Time of an "immediate" shutdown, which follows a late clean one. SIGKILL follows it. */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
 
-/**
- * A running server. It keeps this process alive until it is stopped, and ends when this process
- * ends.
- */
+/** Keeps this process alive until it is stopped, and ends with it. */
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
   readonly version: string;
-  /** Resolves when the server process has ended. Never rejects. */
+  /** When the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Shuts the server down cleanly, or by force after a deadline. May be called repeatedly. */
+  /** Cleanly, or by force after a deadline. May be called repeatedly. */
   stop(): Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** Folder that contains the data, the password and the log. It is created on first use. */
+  /** For data, password and log. Created on first use. */
   readonly dataDir: string;
   readonly log: Logger;
-  /**
-   * Settings of the server that override the default ones. The address and port cannot be
-   * overridden.
-   */
+  /** Override the default settings, except address and port. */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
@@ -68,7 +59,7 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  /** Returns true if a server of any version has ever been started on this directory. */
+  /** True if a server of any version was ever started here. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
@@ -115,8 +106,8 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
 }
 
 /**
- * Shuts the server down with a checkpoint, so that the next start does not need recovery. If that
- * takes too long, ends the server by force.
+ * A checkpoint spares the next start a recovery. If it takes too long, the server is ended by
+ * force.
  */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
@@ -137,8 +128,8 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
 }
 
 /**
- * Starts the server. If it ends unexpectedly, restarts it on the same port, so that pools reconnect
- * and uncommitted work is repeated. `exited` resolves when the last server has ended.
+ * Restarts a server that ends unexpectedly, on the same port, so that pools reconnect and
+ * uncommitted work is repeated. `exited` resolves with the last server.
  */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
@@ -150,7 +141,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart that was in progress may have started a new server.
+    // A restart in progress may have started a server.
     await server.stop();
   })();
   return {
@@ -165,13 +156,13 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Tries to start the server until it runs. Returns `undefined` if `signal` is aborted first. */
+/** Returns `undefined` if `signal` is aborted first. */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
-  // Messages mention sluice's own data directory, because that is the one the operator knows.
+  // sluice's own data directory, which the operator knows.
   const folder = dirname(options.dataDir);
   const pauseMs = growing(minRestartPauseMs, maxRestartPauseMs);
   const onRetry = async (err: unknown, _: number, retry_in_ms: number): Promise<void> => {
@@ -182,10 +173,7 @@ function startAgain(
   return retry({ pauseMs, signal, onRetry }, () => start(options)).catch(() => undefined);
 }
 
-/**
- * Returns the URL of the running server, or `undefined`. Connects to the server, so that a stale
- * lock file does not count.
- */
+/** URL of the running server, or `undefined`. A login excludes a stale lock file. */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);

@@ -19,12 +19,9 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 const maxPorts = 5;
 const pollMs = 15;
 const answerDeadlineMs = 60_000;
-/**
- * Maximum time for the server to start up. On a slow disk, replaying gigabytes of log takes
- * minutes.
- */
+/** On a slow disk, replaying gigabytes of log takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** Maximum time for the children of a killed server to end. */
+/** For the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
@@ -44,10 +41,7 @@ interface LaunchContext extends ClusterContext {
   readonly port?: number | undefined;
 }
 
-/**
- * Starts the server. If a port is in use, tries another one. Waits until the child processes of a
- * killed server have ended.
- */
+/** Tries other ports if one is in use, and waits for the children of a killed server. */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   let portsTried = 0;
   const isTransient = (error: unknown): boolean => {
@@ -65,7 +59,7 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
   }
 }
 
-/** Thrown if the server ended before it accepted a connection. */
+/** The server ended before it accepted a connection. */
 class EndedEarly extends Error {
   readonly output: string;
 
@@ -97,8 +91,7 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 }
 
 /**
- * Settings that callers cannot override. The server accepts only TCP connections from this machine.
- * It has no Unix socket, because socket paths must be short, and the permissions of sockets differ
+ * Callers cannot override these. No Unix socket: paths must be short, and permissions differ
  * between systems.
  */
 function address(port: number): Record<string, string> {
@@ -116,10 +109,10 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
   );
 }
 
-/** SQLSTATE of "the database system is starting up". */
+/** "The database system is starting up". */
 const cannotConnectNow = '57P03';
 
-/** Waits until a login succeeds. Returns the version, or `undefined` if the process has ended. */
+/** Returns the version after a login, or `undefined` if the process has ended. */
 function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
   let isStarting = false;
@@ -133,10 +126,7 @@ function awaitReady(server: ServerProcess, url: string): Promise<string | undefi
   });
 }
 
-/**
- * Returns true for SQLSTATE classes 28 (authorization) and 3D (no such database), where waiting
- * does not help.
- */
+/** Waiting does not help with classes 28 (authorization) and 3D (no such database). */
 function isFinal(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(28|3D)/.test(String(error.code));
 }
@@ -148,19 +138,15 @@ function refusal(cause: unknown): EmbeddedPostgresError {
 
 export interface ServerProcess {
   readonly pid: number;
-  /**
-   * Resolves with a description of how the process ended ("exit code 1", "signal SIGKILL"). Never
-   * rejects.
-   */
+  /** How the process ended ("exit code 1", "signal SIGKILL"). Never rejects. */
   readonly exited: Promise<string>;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
 }
 
 /**
- * Starts the server as a detached process. Otherwise, Ctrl-C would reach it, too, because the
- * terminal sends the signal to a whole process group. The server must stop after all other
- * processes.
+ * Detached, so that Ctrl-C, which reaches a whole process group, does not stop the server before
+ * the others.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -195,19 +181,16 @@ export function serverUrl(port: number, password: string): string {
   return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
 }
 
-/**
- * Returns the version. SCRAM authenticates both sides, so the login fails if a different server
- * uses the port.
- */
+/** SCRAM authenticates both sides, so the login fails at another server on the port. */
 export async function askVersion(url: string): Promise<string> {
-  // Imported here, because some commands do not use a database.
+  // Some commands do not use a database.
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // Connection errors between statements are ignored, because the next statement then fails.
+  // The next statement fails after a connection error.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -219,22 +202,20 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending. If the log is large, it is first renamed to `postgres.log.1`.
- * `startsAt` is the size of the log before this start. Symbolic links are not followed, because
- * they could make root write to another file.
+ * Appends. A large log first becomes `postgres.log.1`. `startsAt` is the size before this start. A
+ * symbolic link is not followed: it could make root write elsewhere.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
   if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  // The owner of the account may start sluice without root next time. That process must be able to
-  // append to the log.
+  // The account's owner may start sluice without root next time, and must be able to append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** Returns the end of the log: at most logTailBytes, and nothing before `startsAt`. */
+/** At most logTailBytes, and nothing before `startsAt`. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {
@@ -247,10 +228,7 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/**
- * Returns a port that is free at present. If it is in use by the time the server starts, the caller
- * tries another one.
- */
+/** The caller tries another port if this one is taken by then. */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

@@ -4,42 +4,33 @@ import { messageOf } from '../../base/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 interface ProgramResult {
-  /** Exit status. -1 if the program did not start or was ended by a signal. */
+  /** -1 if the program did not start or was ended by a signal. */
   readonly code: number;
   readonly output: string;
 }
 
 interface ProgramOptions {
   readonly account: Account | undefined;
-  /**
-   * Working directory. The process enters the directory before it drops privileges, so the account
-   * does not need access to the directory.
-   */
+  /** Entered before privileges are dropped, so the account needs no access to it. */
   readonly cwd: string;
   readonly input?: string;
 }
 
-/**
- * Environment of child processes. It contains no PG* variables. The locale makes programs print
- * English messages, which this code can recognise.
- */
+/** No PG* variables. Messages are in English, so they can be recognised. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Returns the argument that specifies the data directory. If root runs PostgreSQL under another
- * account, that account may not have access to the path. Therefore, root enters the directory
- * first, and the argument is the working directory. PostgreSQL determines the absolute path itself.
+ * Another account than root may not reach the path. Root enters it first, and PostgreSQL finds the
+ * absolute path of its working directory.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
 }
 
-/**
- * Maximum time for a program. Creating a cluster takes a second, or a minute on a very slow disk.
- */
+/** Creating a cluster takes a second, or a minute on a very slow disk. */
 const timeoutMs = 10 * 60_000;
 
-/** Runs a program until it ends. Never rejects. */
+/** Never rejects. */
 export async function runProgram(
   program: string,
   args: readonly string[],
@@ -48,8 +39,7 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // Node throws EPERM instead of emitting it. EPERM means that root is not allowed to change its
-    // user.
+    // Node throws EPERM, if root may not change its user, instead of emitting it.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -71,16 +61,15 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
     child.on('close', (code) => resolve({ code: code ?? -1, output }));
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    // A program that ends without reading its input causes an error here, but its exit status
-    // reports the failure.
+    // The exit status reports a program that ends without reading its input.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });
 }
 
 /**
- * Starts a shell that waits for the end of a pipe from this process, and then stops the server. The
- * pipe also ends if this process is killed. Returns a function that ends the shell.
+ * Starts a shell that stops the server when a pipe from this process ends, even by a kill. Returns
+ * a function that ends the shell.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
@@ -93,21 +82,19 @@ export function watchOverServer(serverPid: number, account: Account | undefined)
   return () => watchdog.kill('SIGKILL');
 }
 
-/** Unprivileged account that runs the server if this process is root. */
+/** Runs the server if this process is root. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** Accounts in order of preference. Every system has `nobody`. */
+/** In order of preference. Every system has `nobody`. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account that runs the server, or `undefined` if this process can run it. PostgreSQL
- * refuses to run as root. If this process is root, the account is the owner of the data directory
- * or of its parent folder, such as a container's volume. Therefore, root can also open a data
- * directory that belongs to another user. If root owns both folders, the account is one of
- * `candidates`.
+ * `undefined` if this process can run the server. PostgreSQL refuses root, so root uses the owner
+ * of the data directory or its parent, such as a container's volume, which also opens another
+ * user's directory. If root owns both, one of `candidates`.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
@@ -123,7 +110,7 @@ export async function chooseAccount(layout: Layout): Promise<Account | undefined
   }
   const passwd = await readFile('/etc/passwd', 'utf8');
   for (const name of candidates) {
-    // A line of passwd(5) begins with name:password:uid:gid.
+    // passwd(5): name:password:uid:gid.
     const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(passwd) ?? [];
     if (Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
   }
