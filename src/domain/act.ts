@@ -4,32 +4,29 @@ export const actorKinds = [...originKinds, 'link', 'service', 'anonymous'] as co
 
 export interface Actor {
   readonly kind: (typeof actorKinds)[number];
-  /** Public id of a key, or name of a person or account. `null` if the actor has no name. */
+  /** Public id of a key, or name of a person or account. `null` without a name. */
   readonly name: string | null;
   readonly sessionId?: string | null;
-  /** IP address of the request, or host of the command. Missing for acts of the service itself. */
+  /** IP address of the request, or host of the command. Missing for the service itself. */
   readonly address?: string | null;
 }
 
 export const serviceActor: Actor = { kind: 'service', name: null };
 
-/** A completed act. It contains counts instead of record ids, and never a secret. */
+/** A completed act, with counts instead of record ids, and never a secret. */
 export interface Act {
   /** Noun and verb, such as `key.created`. */
   readonly action: `${string}.${string}`;
-  /** `null` for an act that concerns the whole service. */
+  /** `null` for the whole service. */
   readonly environmentId: number | null;
-  /** Public id or name of the thing acted on. */
+  /** Public id or name. */
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
-  /**
-   * True if one client may repeat the act many times for a single purpose, such as reading a file
-   * in parts.
-   */
+  /** True if a client may repeat the act for one purpose, such as reading a file in parts. */
   readonly isFrequent?: true;
 }
 
-/** A refused attempt to use a credential. Does not contain the credential. */
+/** Does not contain the refused credential. */
 export interface RefusedAttempt {
   readonly action: `${string}.refused`;
   readonly reason: string;

@@ -3,7 +3,7 @@ import type { Scope } from './scope.ts';
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
-  /** Public token of the environment, such as `NX-1A2B3C4D`. Exports contain it. */
+  /** Public token, such as `NX-1A2B3C4D`, in exports. */
   readonly appToken: string;
 }
 
@@ -20,24 +20,21 @@ interface CallerSession {
   readonly sessionId: string;
   /** How the session started, such as `key` or `link`. */
   readonly holder: string;
-  /** Person who signed in. `null` if the session was started with a key or a link. */
+  /** Person who signed in, or `null` for a key or link. */
   readonly subject: string | null;
   readonly expiresAt: Date;
-  /**
-   * True if the caller signed in with ADMIN_KEY or a link, and so can see all environments,
-   * sessions and keys.
-   */
+  /** True for ADMIN_KEY or a link, which see all environments, sessions and keys. */
   readonly isAdmin: boolean;
 }
 
 /**
- * Reason why a key is refused. For `unknown`, `revoked` and `expired`, the response is the same, so
- * callers cannot find out which ids exist.
+ * `unknown`, `revoked` and `expired` have the same response, so callers cannot find out which ids
+ * exist.
  */
 export interface KeyRefusal {
   readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id contained in the key. `null` if the header contains no id. */
+  /** Public id in the key, or `null`. */
   readonly keyId: string | null;
 }
 

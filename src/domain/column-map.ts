@@ -2,8 +2,8 @@ import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
 /**
- * Maps column names in the file's header, or keys of its records, to field names of sluice. A
- * column that is mapped to an empty name is skipped.
+ * Names in the header, or keys of records, to field names of sluice. An empty name skips the
+ * column.
  */
 export type ColumnMap = Readonly<Record<string, string>>;
 
@@ -12,14 +12,14 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header can contain commas.
- * Returns the problem as a sentence if an argument is invalid.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas, which headers may contain.
+ * Returns a problem as a sentence.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads arguments of the command line. An argument is either a pair or a JSON object. */
+/** An argument of the command line is one pair or a JSON object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -46,8 +46,8 @@ function collect(
 }
 
 /**
- * Reads a JSON object, or returns `null`. Only the JSON form can map a column to an empty name,
- * because the pair `Header=` is usually a mistake.
+ * Returns `null` for other text. Only JSON can map to an empty name: the pair `Header=` is usually
+ * a mistake.
  */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
@@ -86,20 +86,16 @@ function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/**
- * Returns the position of a column named `column_1`, `column_2` and so on, counted from 0. `null`
- * for other names.
- */
+/** Position, from 0, of `column_1`, `column_2` and so on. `null` for other names. */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;
 }
 
 /**
- * Returns the map with its column names spelled as in the header. Blanks at the ends of names are
- * ignored. `column_2` means the second column, unless there is a column called `column_2`. If the
- * file has no header, `2` also means the second column. Names that match no column are kept.
- * @throws InputError `invalid_field` if two names of one column are mapped to different names
+ * Spells names as in the header, ignoring blanks at their ends. `column_2` is the second column
+ * unless a column has this name. Without a header, so is `2`. Unmatched names are kept.
+ * @throws InputError `invalid_field` if one column is mapped to two names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
   const trimmed = new Map(columns.map((name) => [name.trim(), name]));

@@ -1,8 +1,8 @@
-/** Type of a property in lookups. Properties whose values have several types are `string`. */
+/** Properties with values of several types are `string`. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
-/** Returns `null` if the value is null or undefined. */
+/** `null` for null or undefined. */
 export function dataTypeOf(value: unknown): DataType | null {
   switch (typeof value) {
     case 'string':
@@ -35,10 +35,7 @@ export function isIsoDate(text: string): boolean {
   return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
 }
 
-/**
- * Checks only the dashes and the T. This takes a tenth of the time of the full pattern. A few
- * strings that are not dates also pass.
- */
+/** A tenth of the time of the full pattern. A few strings that are not dates also pass. */
 export function resemblesIsoDate(text: string): boolean {
   return (
     text.length >= 10 &&

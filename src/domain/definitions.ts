@@ -2,9 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/**
- * The core's kinds of definitions. They have the same names in the file, in tables and in lookups.
- */
+/** Named alike in the file, in tables and in lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -28,7 +26,7 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/** Where a segment is defined. The API cannot change a segment that is defined in the file. */
+/** The API cannot change a segment that the file defines. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
@@ -41,11 +39,11 @@ export interface Keyed {
   readonly key: string;
 }
 
-/** The lists in a definitions file by name, including those of capabilities. */
+/** By name, including those of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {
-  /** Name of the segment in the definitions file. Unique among segments. */
+  /** Unique among segments. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -87,16 +85,13 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` means every event that has no entry of its own in this list. */
+  /** Event name. `*`: every event without an entry of its own. */
   readonly key: string;
   /** 0 means forever. */
   readonly days: number;
 }
 
-/**
- * A property for which a table or file has a separate column. Query engines identify the column by
- * `id`.
- */
+/** A property with a column of its own in a table or file. Query engines identify it by `id`. */
 export interface PropertyField {
   readonly key: string;
   readonly type: DataType;
@@ -142,14 +137,13 @@ export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][
 
 const separators = /[\s_.-]+/u;
 /**
- * Splits `monthlyActive` and `APIKey` into words. A word may end with a digit only if the next word
- * is capitalised.
+ * Splits `monthlyActive` and `APIKey`. A word may end with a digit only before a capitalised word.
  */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** Returns a readable name, such as `Account Tier` for `account_tier` and `accountTier`. */
+/** `Account Tier` for `account_tier` and `accountTier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
-  // A key without any words, such as `__`, is shown in quotes, so that it is visible.
+  // A key without words, such as `__`, would not be visible.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
 }

@@ -4,7 +4,7 @@ export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 
-/** `not_found`: the database contained neither a profile with this id nor a reference to it. */
+/** `not_found`: neither a profile nor a reference had this id. */
 export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
 export type DeletionOutcome = (typeof deletionOutcomes)[number];
 
@@ -12,7 +12,7 @@ export interface IdOutcome {
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;
-  /** For a user, the number of removed events. For a company, the number of changed events. */
+  /** Removed events of a user, or changed events of a company. */
   readonly events: number;
   readonly users: number;
 }

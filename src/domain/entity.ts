@@ -3,10 +3,10 @@ export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
-/** Kind of a name that occurs in data: a property of an entity, or the name of an event. */
+/** A property of an entity, or the name of an event. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** Entity of a load. With `auto`, the keys of each record determine that record's entity. */
+/** With `auto`, each record's keys determine its entity. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<
@@ -14,13 +14,13 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** Keys that identify records. A JSON object that has none of these keys is not a record. */
+/** A JSON object with none of these keys is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** A search for profiles compares its text with the id and with these properties. */
+/** A search for profiles compares the id and these properties. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Properties that every profile has. Exports contain them, and loads ignore them. */
+/** Every profile has these. Exports contain them, and loads ignore them. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);

@@ -8,30 +8,26 @@ export const orderOf = {
 } as const satisfies Record<FileDataset, readonly string[]>;
 
 /**
- * `json`: the value as JSON. `text`: the value as text, without JSON escapes. `number` and
- * `boolean` are used only for columns that contain a single property.
+ * `text`: without JSON escapes. `number` and `boolean` are only for columns of a single property.
  */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
-  /**
-   * True if NDJSON contains the key even when the value is null. Without the key, a load of the row
-   * would keep the user's company instead of removing it.
-   */
+  /** NDJSON writes the key even for null. Otherwise, a load would keep the user's company. */
   readonly writesNull?: boolean;
 }
 
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
 const nullable = (name: string): Column => ({ ...optional(name), writesNull: true });
-/** The value is `true` for a removed profile. Other rows have no value. */
+/** `true` for a removed profile, otherwise empty. */
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** All properties share `metadata`, because values of the same property may have several types. */
+/** All properties share `metadata`, because values of one may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
@@ -56,10 +52,7 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/**
- * Returns the columns of a dataset. The two times of profiles must remain the last columns, because
- * `profileTail` depends on this order.
- */
+/** `profileTail` depends on the two times of profiles being last. */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

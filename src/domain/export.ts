@@ -1,18 +1,15 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/**
- * Maximum length of a cursor. A cursor contains the id of each transaction that was open, with up
- * to 18 digits.
- */
+/** A cursor has the id of each open transaction, with up to 18 digits. */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
 /**
- * `datasets`: each dataset has separate files. `stream`: the rows of all datasets are in the same
- * files, in chronological order.
+ * `datasets`: separate files by dataset. `stream`: all rows in the same files, in chronological
+ * order.
  */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
@@ -24,27 +21,25 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/** A row matches a list if it matches any item in the list. An empty list matches all rows. */
+/** A row matches a list if it matches any item. An empty list matches all rows. */
 export interface ExportRequest {
-  /** ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive. `null` for no limit. */
+  /** ISO 8601 with microseconds, from inclusive to exclusive. `null` for no limit. */
   readonly from: string | null;
   readonly to: string | null;
-  /** Cursor of an earlier export. Only later changes are exported. `null` to export everything. */
+  /** Cursor of an earlier export, after which changes are exported. `null` for everything. */
   readonly since: string | null;
-  /** True to include profiles and properties that have been removed since the cursor. */
+  /** True to include profiles and properties removed since the cursor. */
   readonly includeRemoved: boolean;
-  /** True to wait for loads that were accepted before the export. */
+  /** True to wait for loads accepted before the export. */
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /**
-   * An event matches if its kind or name is in these lists. If both are empty, all events match.
-   */
+  /** An event matches by kind or name. If both are empty, all events match. */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
   readonly companyIds: readonly string[];
-  /** Values of the options that select users (`ExportSeam`), as given in the request. */
+  /** Options that select users (`ExportSeam`), as in the request. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly exclusions: readonly Exclusion[];
   readonly format: ExportFormat;
@@ -71,15 +66,12 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** The options of an export that determine the columns of its files. */
+/** Options that determine the columns of files. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/**
- * Records or properties that an export omits. In `pattern`, `*` matches any text. For the kind
- * `segment`, `pattern` is the id of the segment.
- */
+/** Rows that an export omits. In `pattern`, `*` matches any text. For a segment, it is the id. */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -101,7 +93,7 @@ export interface ExportWarning {
 
 const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
 
-/** Returns true if the text is a PostgreSQL snapshot: `xmin:xmax:xip,…`. */
+/** A PostgreSQL snapshot: `xmin:xmax:xip,…`. */
 export function isCursor(text: string): boolean {
   const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
   if (first === undefined || end === undefined || open === undefined) return false;
@@ -121,16 +113,12 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/**
- * Reads the option `event_type`. An item selects a dataset by name, or events by their kind or
- * name.
- */
+/** Reads `event_type`: names of datasets, or kinds or names of events. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // If an event has the same name as a kind, the item selects both. `track` is the only kind that
-  // is not also matched as a name.
+  // An event named like a kind is selected, too, except by `track`.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -141,7 +129,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** Returns the body with which a caller would make this request. Empty values are omitted. */
+/** Body with which a caller would make this request, without empty values. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, options, exclusions, layout, format, compression } = request;
   const all: Readonly<Record<string, unknown>> = {
@@ -176,19 +164,18 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !isRecordKind(type));
 }
 
-// Formats of export files. Requests, flags, forms, file names, media types and refusals are derived
-// from this table. A new format also needs a `FormatWriter` in `src/export/write/formats.ts`.
+// Requests, flags, forms, file names, media types and refusals are derived from this table. A new
+// format also needs a `FormatWriter` in `src/export/write/formats.ts`.
 
 interface FormatFacts {
   readonly label: string;
   readonly mediaType: string;
   readonly isPackedInside: boolean;
   /**
-   * True if loading the file restores every value and null. `--everything` and `include_removed`
-   * require this.
+   * True if a load restores every value and null, as `--everything` and `include_removed` require.
    */
   readonly isLossless: boolean;
-  /** True if spreadsheet programs open such files and would run formulas in them. */
+  /** True if spreadsheet programs would run formulas in it. */
   readonly isForSpreadsheets: boolean;
 }
 

@@ -1,7 +1,6 @@
-// Guards check a load before it writes. The limits make a load fail if it would refuse, change or
-// remove too much. The volume guard holds an unusual load until a person decides. A load is unusual
-// if its figures differ from those in the request, or from those of the latest loads of the same
-// source.
+// Guards check a load before it writes. Limits fail a load that would refuse, change or remove too
+// much. The volume guard holds an unusual load, unlike the request's figures or the latest loads of
+// its source, until a person decides.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -11,7 +10,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** A load that would exceed one of these limits fails without writing anything. */
+/** Beyond these, a load fails without writing anything. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -61,10 +60,7 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/**
- * Reads a volume guard: the word `usual`, or figures. Figures can be an object, JSON, or text such
- * as `rows=900.. max_rejected=2%`.
- */
+/** `usual`, or figures as an object, JSON, or text such as `rows=900.. max_rejected=2%`. */
 export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
   if (value === 'usual') return value;
   const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
@@ -117,10 +113,7 @@ export interface FileFigures {
 interface Expected {
   readonly rows: readonly [min: number, max: number];
   readonly rejected: number;
-  /**
-   * Columns that the file must have, and all columns that it is allowed to have. `null` if any
-   * columns are allowed.
-   */
+  /** Columns that the file must have, and may have. `null` for any. */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }
 
@@ -130,9 +123,8 @@ export interface Surprise {
 }
 
 /**
- * Returns the figures of `file` that the guard does not expect. `past` contains the latest loads of
- * the same source. With the guard `usual`, the result is empty until there are MIN_USUAL_LOADS past
- * loads.
+ * Returns figures that the guard does not expect. `past` are the latest loads of the source, of
+ * which `usual` needs MIN_USUAL_LOADS.
  */
 export function findSurprises(
   guard: VolumeGuard,
@@ -167,7 +159,7 @@ export function findSurprises(
   return checks.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Allowed deviations from the range of past loads. */
+/** Deviations from past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

@@ -2,19 +2,19 @@ import type { deletionTypes } from './deletion.ts';
 import type { LoadStatus, LoadType } from './load.ts';
 import type { Origin } from './task.ts';
 
-/** Outcomes of jobs. `held` means that the job is waiting for a person's decision. */
+/** `held`: waits for a person's decision. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses for a job, and the outcomes that send a mail. */
+/** Mail addresses, and the outcomes that send a mail. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
 /**
- * `isPartial` means that records were refused, or that a capability could not do what the request
- * asked for (`LoadField`).
+ * `isPartial`: records were refused, or a capability could not do what the request asked for
+ * (`LoadField`).
  */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
@@ -27,7 +27,7 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** `error_code` can be a code that is not in `errorCodes`. */
+/** `error_code` need not be in `errorCodes`. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;
@@ -42,9 +42,7 @@ export interface ShownJob {
   readonly fileSize: number;
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  /**
-   * Start of the current or latest work (planning or loading). `null` until the job first starts.
-   */
+  /** Start of the current or latest work (planning or loading). `null` before the first. */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
 }

@@ -57,10 +57,7 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
   return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
 }
 
-/**
- * Returns the schema of an option in an operator's file. If the option expects text but the value
- * is of another type, the message also advises quotes: YAML reads `header: 3` as a number.
- */
+/** Advises quotes for text: YAML reads `header: 3` as a number. */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';
@@ -78,7 +75,7 @@ function sourceMember(table: OptionTable, name: string): TSchema {
   return ruled(member, (value) => (table.problem(name, value) === null ? null : rule(option.rule)(value)));
 }
 
-/** Returns the members of a file that describe a load. Callers add `entity`. */
+/** Callers add `entity`. */
 export const loadMembers = (table: OptionTable) => ({
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),

@@ -1,5 +1,5 @@
-// The domain: nouns and their rules, without I/O. Read this file first for loads, `task.ts` for
-// background work, and `src/base/errors.ts` for failures.
+// Nouns and their rules, without I/O. Start here for loads, in `task.ts` for background work, and
+// in `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';
@@ -7,34 +7,24 @@ import type { Preset, SourceFormat, SourceOptions } from './source.ts';
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
 
-/**
- * queued → processing → completed | failed | cancelled. `held`: a guard waits for a person's
- * decision.
- */
+/** queued → processing → completed | failed | cancelled. `held`: waits for a person's decision. */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
-/**
- * sluice has the same API as another product. Filters accept these statuses of that product, but no
- * job of sluice ever has them.
- */
+/** Statuses of the product whose API sluice shares. Filters accept them, but no job has them. */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/**
- * Error code of a load that stopped early, because all of its first records were refused. A retry
- * reads the remaining records.
- */
+/** A load stopped early because all of its first records were refused. A retry reads the rest. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** Error code of a load whose records were all refused. Such a load cannot be retried. */
+/** All records were refused. The load cannot be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
- * A pass is one run of a load's chunks over the file. `load` writes, `dry_run` counts, `plan`
- * stores the changes, and `validate` only maps the records. `guard` stores the changes, too. If no
- * limit is exceeded, `load` follows `guard` or `validate`. A load with the pass `apply` waits until
- * a worker writes its plan.
+ * A run of a load's chunks over the file. `load` writes, `dry_run` counts, `plan` and `guard` store
+ * the changes, and `validate` only maps the records. Within the limits, `load` follows `guard` or
+ * `validate`. `apply` waits until a worker writes the plan.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -43,35 +33,32 @@ export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
 
-/** Error code if the file expired while the load was held. */
+/** The file expired while the load was held. */
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code of a held load whose file was removed by a deletion. Also the error code of a load
- * whose file sluice writes itself, if the data for that file no longer exists.
+ * A deletion removed the file of a held load, or the data is gone for a file that sluice writes
+ * itself.
  */
 export const JOB_EXPIRED = 'job_expired';
 
-/** Error code if the load would change or remove more than its limits allow. */
+/** The load would change or remove more than its limits allow. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** Formats of stored files. JSON arrays and Parquet files are converted to NDJSON on receipt. */
+/** JSON arrays and Parquet are converted to NDJSON on receipt. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /**
-   * Product that exported the file. Its records are converted on receipt. A preset cannot be
-   * combined with a map.
-   */
+  /** Product that exported the file, which is converted on receipt. Excludes a map. */
   readonly preset: Preset | null;
-  /** Earlier load that provides the options missing from this request, or `null`. */
+  /** Earlier load with the options that this request lacks, or `null`. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
-  /** True for a dry run that can be applied afterwards. */
+  /** True for a dry run that can be applied. */
   readonly plan: boolean;
-  /** Holds the load before it writes if the file is unusual. `null` if there is no guard. */
+  /** Holds an unusual file before writing. `null` without a guard. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
@@ -101,40 +88,34 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** Action to take if profiles have changed since the plan was made. */
+/** If profiles have changed since the plan. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /**
-   * Number of profiles by entity. Includes profiles that are created only because a record refers
-   * to them.
-   */
+  /** By entity, with profiles created only because a record refers to them. */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
   readonly values: ValueChanges;
-  /** The properties with the most changes, at most MAX_PLAN_PROPERTIES. */
+  /** Properties with the most changes, at most MAX_PLAN_PROPERTIES. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
   readonly events: PlannedEvents;
 }
 
-/**
- * Number of new events by name (highest first) and by date. At most MAX_PLAN_PROPERTIES names and
- * dates.
- */
+/** New events by name (highest first) and date, at most MAX_PLAN_PROPERTIES each. */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** UTC dates in chronological order. */
+  /** In UTC and chronological order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }
 
-/** Number of changed values, by kind of change. `retype`: the JSON type changes. */
+/** Changed values. `retype`: the JSON type changes. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -148,25 +129,21 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** The unit of work and retry: a byte range that ends at the end of a record. */
+/** The unit of work and retry: bytes up to the end of a record. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
-  /** Number of the first record, counted from 1. */
+  /** From 1. */
   readonly firstRow: number;
-  /** Line of the first record, counted from 1. */
+  /** From 1. */
   readonly firstLine: number;
   readonly rowCount: number;
-  /**
-   * True if the chunk is a single record larger than MAX_RECORD_BYTES. Such a record is never read
-   * into memory as a whole.
-   */
+  /** True for a single record above MAX_RECORD_BYTES, which is never in memory as a whole. */
   readonly oversized: boolean;
 }
 
 /**
- * Each record has exactly one of these outcomes. The column `rows_<outcome>` contains the number of
- * records with that outcome. `rows_removed` is an exception: it counts removed profiles.
+ * Each record has exactly one, counted in `rows_<outcome>`. `rows_removed` counts profiles instead.
  */
 export const recordOutcomes = [
   'inserted',
@@ -184,9 +161,7 @@ export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
 }
 
-/**
- * Kinds of records that are counted. `unknown`: the record was refused before its kind was known.
- */
+/** `unknown`: refused before the kind was known. */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'

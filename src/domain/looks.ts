@@ -1,4 +1,4 @@
-/** Action to suggest for each kind of value that can identify a person. */
+/** Suggested for kinds of values that can identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',
@@ -9,8 +9,8 @@ export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
 /**
- * Returns a line for the rules file. With this line, loads drop or hash a property that contains
- * personal data. `null` if the column is not a property or has no such data.
+ * Line of the rules file with which loads drop or hash a personal property. `null` if the column is
+ * not a property or not personal.
  */
 export function personalRule(becomes: string | null, look: Look | null): string | null {
   const property = becomes?.startsWith('metadata.') === true ? becomes.slice('metadata.'.length) : null;

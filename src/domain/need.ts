@@ -1,8 +1,7 @@
-// A need is something that requires a person's attention. The overview, the console and `sluice
-// status` show needs.
+// A need requires a person's attention. The overview, the console and `sluice status` show it.
 import { plural } from '../base/wording.ts';
 
-/** Severity of each kind of need. Needs are shown in the order of this list. */
+/** Severity, in the order in which needs are shown. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -19,10 +18,7 @@ export type NeedKind = keyof typeof needKinds;
 export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
-  /**
-   * Name of the job or other thing that needs attention. `null` if there are several of them, or if
-   * it has no name.
-   */
+  /** Name of the job or other thing. `null` for several, or without a name. */
   readonly subject: string | null;
   readonly since: Date | null;
   readonly says: string;
@@ -36,7 +32,7 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Number of records without a known outcome. Missing if the caller has not counted them. */
+  /** Records without a known outcome. Missing if not counted. */
   readonly unaccounted?: number;
 }
 
@@ -64,7 +60,7 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
   ];
 }
 
-/** Drops needs with a count of 0, and sorts the rest in the order of `needKinds`. */
+/** Drops counts of 0, and sorts as `needKinds`. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

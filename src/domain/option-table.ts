@@ -6,7 +6,7 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
-/** Returns the options of the core and of all capabilities. @throws if two have the same name */
+/** Merges the options of core and capabilities. @throws if two have the same name */
 export function optionsByName<Option>(
   seams: readonly { readonly options?: Readonly<Record<string, Option>> }[],
 ): ReadonlyMap<string, Option> {
@@ -18,18 +18,18 @@ export function optionsByName<Option>(
   return options;
 }
 
-/** Values by option name. Unknown names are ignored. */
+/** By option name. Unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**
- * The load options. The schemas of queries, forms, operators' files and command-line options are
- * derived from this table.
+ * The load options, from which the schemas of queries, forms, operators' files and flags are
+ * derived.
  */
 export class OptionTable {
   readonly names: readonly string[];
   readonly #seams: readonly Partial<OptionSeam>[];
   readonly #options: ReadonlyMap<string, SourceOption>;
-  /** Matches `name=value` in messages. */
+  /** `name=value` in messages. */
   readonly #named: RegExp;
 
   constructor(seams: readonly Partial<OptionSeam>[]) {
@@ -58,10 +58,7 @@ export class OptionTable {
     };
   }
 
-  /**
-   * If the value violates the rule of the option, returns the rule as text that follows the
-   * option's name in a message. Otherwise, returns `null`.
-   */
+  /** Returns the violated rule, which follows the option's name in a message, or `null`. */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, max = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];
@@ -73,10 +70,7 @@ export class OptionTable {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
   }
 
-  /**
-   * Returns each option that has no effect because another option is missing. `source` must contain
-   * all options of the load.
-   */
+  /** Options without effect because another is missing. `source` must be complete. */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
       const isMet = needs === undefined || source[keyOf(needs)] !== undefined;
@@ -86,9 +80,7 @@ export class OptionTable {
     });
   }
 
-  /**
-   * Parses the options. The values must be valid. Omits options that are missing or switched off.
-   */
+  /** The values must be valid. Omits options that are missing or switched off. */
   read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
       const value = values[name];
@@ -98,8 +90,7 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // If `escape` is a character other than a backslash, and `quote` is not set, the same character
-    // also encloses quoted cells.
+    // Without `quote`, an `escape` other than a backslash also encloses cells.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
@@ -111,10 +102,7 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /**
-   * Returns the name of an option that is set and applies to a single file only. Returns
-   * `undefined` if there is none.
-   */
+  /** Name of an option that applies to this file only, or `undefined`. */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,
@@ -134,7 +122,7 @@ export class OptionTable {
     preposition: 'with',
   };
 
-  /** Replaces option names with flags in a stored message, such as that of a failed load. */
+  /** Replaces option names in a stored message, such as that of a failed load. */
   withFlags(message: string): string {
     return message.replace(this.#named, (_, option?: string, value = '', map = '', renaming = '') =>
       this.flags.name(option === undefined ? named(map, renaming) : named(option, value)),
@@ -160,7 +148,7 @@ export function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
 }
 
-/** Returns the key of an option in `SourceOptions`, such as `maxRemoved` for `max_removed`. */
+/** `maxRemoved` for `max_removed`. */
 export function keyOf(name: string): string {
   return name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }

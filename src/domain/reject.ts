@@ -39,26 +39,25 @@ export type RejectCode = (typeof rejectCodes)[number];
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
-  /** Column or property path that caused the refusal. `null` if the whole record did. */
+  /** Column or property path, or `null` for the whole record. */
   readonly column: string | null;
-  /** True if sluice must not store any part of the record. */
+  /** True if no part of the record may be stored. */
   readonly isSecret?: true;
 }
 
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
-  /** Position of the record in the stored file, counted from 0. */
+  /** In the stored file, from 0. */
   readonly byteOffset: number;
-  /** The record as stored, or as received if rewriting it failed. At most MAX_REJECT_RAW_BYTES. */
+  /** As stored, or as received if rewriting failed. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
 /**
- * A file of rejects contains these columns or keys in addition to those of the records: the job,
- * the position and the reason. `sluice_raw` or `sluice_raw_base64` contains the whole record if it
- * could not be split into columns. A person can correct the file and load it, because loads do not
- * store these columns as properties.
+ * Columns or keys of rejects besides the records' own: job, position and reason. `sluice_raw` or
+ * `sluice_raw_base64` is the record if it could not be split. Loads do not store these, so a person
+ * can correct and load the file.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -73,13 +72,13 @@ export const rejectColumns = [
 
 type RejectColumn = (typeof rejectColumns)[number];
 
-/** Job that refused the record, and the record's number in that job's file. */
+/** Job that refused the record, and the record's number in its file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// These keys occur only in files that were rewritten on receipt. `sluice_profiles` contains changes
-// to profiles that a record implies. These changes are not counted as records. If a record could
-// not be rewritten, `sluice_refused` contains the reason, and `sluice_raw` the original text.
+// Only in files rewritten on receipt. `sluice_profiles` has implied changes to profiles, which are
+// not counted as records. If a record could not be rewritten, `sluice_refused` is the reason, and
+// `sluice_raw` the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
@@ -90,14 +89,14 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// Rejects have the same cause if the code, the column and the shape of the value are the same. One
-// correction usually fixes all of them.
+// Rejects with the same code, column and shape of value have one cause, usually fixed by one
+// correction.
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` if the whole record was refused, or if the cause is the same in all columns. */
+  /** `null` for the whole record, or if all columns have the same cause. */
   readonly column: string | null;
-  /** Empty if the code alone identifies the cause. */
+  /** Empty if the code identifies the cause. */
   readonly shape: string;
 }
 
@@ -106,18 +105,12 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/**
- * Returns the column that is part of the cause's key. `null` for invalid UTF-8, because the same
- * correction applies to all columns.
- */
+/** `null` for invalid UTF-8, which has one correction for all columns. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
-/**
- * Number of hexadecimal digits of a cause's id. A JavaScript number can represent 13 digits (52
- * bits) exactly.
- */
+/** Hexadecimal digits. 13 (52 bits) are exact in a JavaScript number. */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -160,9 +153,8 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * Returns the shape of a value. Digits become 9 and words become `a`, so the shape of `31/12/2026`
- * and `1/2/2025` is `99/99/9999`. Words that mean "no value" remain, in lower case. A shape is
- * short, and it is ASCII except for `␠`, `¤` and `…`.
+ * Digits become 9 and words `a`: `31/12/2026` and `1/2/2025` are `99/99/9999`. Words for "no value"
+ * remain, in lower case. A shape is short, and ASCII except for `␠`, `¤` and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -180,10 +172,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/**
- * Returns the shape of a word. A word contains no separators. In a time, the letters T and Z
- * remain.
- */
+/** In a time, the letters T and Z remain. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -193,10 +182,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/**
- * Returns the shape of a number. One digit and two digits have the same shape, because days and
- * hours are written with one or two digits.
- */
+/** Days and hours have one or two digits, so these are alike. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -206,7 +192,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Returns the shape of a long value, such as JSON, from its first and last two characters. */
+/** First and last two characters of a long value, such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;

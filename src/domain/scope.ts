@@ -1,14 +1,10 @@
 /**
- * Permissions of a key. `ingest`: send single records. `import`: send files and arrays. `export`:
- * create exports. `read`: read profiles, events, jobs and lookups. `delete`: create deletions and
- * readmit deleted users.
+ * `ingest`: send single records. `import`: send files and arrays. `export`: create exports. `read`:
+ * read profiles, events, jobs and lookups. `delete`: create deletions and readmit deleted users.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 
-/**
- * `browser` is the only scope of public keys, which send single records from pages of allowed
- * origins.
- */
+/** `browser` is the scope of public keys, which send single records from allowed origins. */
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 

@@ -1,47 +1,39 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/**
- * A load option. Every interface derives its parameter, flag or form field from this definition.
- */
+/** Parameters, flags and form fields are derived from this. */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [min: number, max: number];
   readonly choices?: readonly string[];
   readonly argument: string;
-  /** A sentence without a full stop. */
+  /** Sentence without a full stop. */
   readonly description: string;
-  /** Text that follows the option's name in a message, such as `must be true or false`. */
+  /** Follows the option's name in a message, such as `must be true or false`. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly max?: number;
-  /**
-   * Reads a value. For a list, it is called once per item. Returns `undefined` if the value
-   * violates `rule`.
-   */
+  /** Reads a value, or each item of a list. `undefined` if it violates `rule`. */
   readonly read: (text: string) => string | number | boolean | undefined;
-  /** Formats of files to which the option applies. Default: all formats. */
+  /** Default: all. */
   readonly formats?: readonly SourceFormat[];
-  /** JSON types that the option can have in an operator's file. Default: `type`. */
+  /** JSON types in an operator's file. Default: `type`. */
   readonly fileTypes?: readonly string[];
-  /** Another option without which this option has no effect. `options_of` can provide it. */
+  /** Option without which this one has no effect. `options_of` can provide it. */
   readonly needs?: string;
-  /** True if the option applies to a single file only, so `options_of` does not reuse it. */
+  /** True if `options_of` does not reuse the option. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Load options of a capability. In `SourceOptions`, option names are in camel case. */
+/** In `SourceOptions`, option names are in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
-  /**
-   * Returns options that contradict each other. A missing option is not a contradiction, because a
-   * form or `options_of` may add it later.
-   */
+  /** A missing option is not a contradiction: a form or `options_of` may add it. */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** Text that follows the name in a message, such as `has no effect without records`. */
+  /** Follows the name in a message, such as `has no effect without records`. */
   readonly what: string;
 }
 
@@ -90,7 +82,7 @@ export function readNumber(text: string, [min, max]: readonly [number, number]):
   return number >= min && number <= max ? number : undefined;
 }
 
-/** Returns true if the text is a single line of 1 to `maxChars` characters. */
+/** True for a single line of 1 to `maxChars` characters. */
 export function isLine(text: string, maxChars: number): boolean {
   const length = Array.from(text).length;
   return length > 0 && length <= maxChars && text.isWellFormed() && !/\p{Cc}/u.test(text);

@@ -19,10 +19,7 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/**
- * Maximum of `skip_footer`. It is limited because a reader keeps the positions of the footer's
- * records in memory.
- */
+/** Bounded, because positions of the footer's records are in memory. */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {
@@ -205,7 +202,7 @@ function readEncoding(label: string): string | undefined {
   }
 }
 
-/** Reads a delimiter. Characters that are hard to type can be written as `\t` or `\x01`. */
+/** Hard-to-type characters may be written as `\t` or `\x01`. */
 function readDelimiter(text: string): string | undefined {
   const word = Object.hasOwn(delimiterWords, text) ? delimiterWords[text] : undefined;
   if (word !== undefined) return word;

@@ -4,7 +4,7 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Products whose export files can be loaded without changing them (docs/files.md, "Presets"). */
+/** Products whose export files can be loaded (docs/files.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
 export const presetTitles: Readonly<Record<Preset, string>> = {
@@ -15,16 +15,10 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/**
- * Products that have several kinds of groups. The option `company_from` selects the kind that is
- * loaded as companies.
- */
+/** With several kinds of groups, of which `company_from` selects the companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/**
- * Values of the options in `source-options.ts`. Missing options are detected from the first MiB of
- * the file.
- */
+/** Options of `source-options.ts`. Missing ones are detected from the file's first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -36,7 +30,7 @@ export interface SourceOptions {
   readonly skipFooter?: number;
   readonly comment?: string;
   readonly nulls?: readonly string[];
-  /** Column names with their types, such as `Seats=number` (`readCellType`). */
+  /** Such as `Seats=number` (`readCellType`). */
   readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
   readonly apostrophes?: 'remove' | 'keep';
@@ -53,7 +47,7 @@ export interface ReadAs {
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
-  /** Sentences for the user, for example about renamed columns and skipped lines. */
+  /** For the user, such as renamed columns and skipped lines. */
   readonly notes: readonly string[];
 }
 
@@ -64,24 +58,19 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Line number of the header, counted from 1. `null` if there is no header. */
+  /** From 1. `null` without a header. */
   readonly headerLine: number | null;
-  /**
-   * Names of the first MAX_READ_AS_COLUMNS columns. A `map` must spell the names in the same way.
-   */
+  /** First MAX_READ_AS_COLUMNS names, which a `map` must spell alike. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
-/**
- * Path of keys and positions to the array of records in a JSON document. Empty if the document
- * itself is the array.
- */
+/** Keys and positions to the array of records in a JSON document. Empty for the document itself. */
 export type RecordsPath = readonly string[];
 
 /**
- * Reads a path such as `data.users`. A number is a position counted from 0. A backslash escapes a
- * dot or a backslash. Returns `null` if the text is invalid.
+ * Reads `data.users`. A number is a position from 0. A backslash escapes a dot or a backslash.
+ * `null` for invalid text.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

@@ -1,11 +1,11 @@
-/** Queue for most tasks. Workers take tasks from each environment in turn. */
+/** For most tasks, from each environment in turn. */
 export const queueName = 'sluice';
-/** Queue for exports. It is separate because an export takes minutes. */
+/** Apart, because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
 /**
- * Queue for each of the core's kinds of tasks. Kinds must be in lower case, because a worker's
- * database session is named after the kind, and `worker-store.ts` searches for such names.
+ * Kinds must be in lower case: a worker's database session is named after one, and
+ * `worker-store.ts` searches for it.
  */
 const taskQueues = {
   begin: queueName,
@@ -17,10 +17,7 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/**
- * A kind of task that belongs to the core or to a capability. Tasks of capabilities do not wait in
- * a queue (see `Runner`).
- */
+/** Tasks of capabilities do not wait in a queue (see `Runner`). */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {
@@ -31,15 +28,12 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/**
- * Returns the kinds of tasks in a queue. The queue takes tasks of these kinds from each environment
- * in turn.
- */
+/** Kinds that the queue takes from each environment in turn. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** Environment id of tasks that belong to no environment. */
+/** For tasks of no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -52,10 +46,10 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** A task that a worker owns. The attempt number fences the worker's writes. */
+/** Owned by a worker. The attempt fences its writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
-  /** Number of errors since the task last made progress. */
+  /** Errors since the task last made progress. */
   readonly failures: number;
 }
 
@@ -81,7 +75,7 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 
 export interface JobIdentity {
   readonly jobId: string;
-  /** Id of the HTTP request that started the job, or `null`. */
+  /** HTTP request that started the job, or `null`. */
   readonly requestId: string | null;
 }
 
@@ -89,7 +83,7 @@ export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; 
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Number of jobs in a queue, by state. Completed jobs are not counted. */
+/** Jobs by state, without completed ones. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;
@@ -102,10 +96,7 @@ export const originKinds = ['api_key', 'person', 'schedule', 'inbox', 'command_l
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
-  /**
-   * Id of the key or person, name of the schedule, or path in the inbox. `null` if the origin has
-   * no name.
-   */
+  /** Id of the key or person, name of the schedule, or path in the inbox. `null` without a name. */
   readonly name: string | null;
 }
 

@@ -5,23 +5,17 @@ import { MissingFileError } from './file-store.ts';
 
 export interface Disk {
   readonly folder: string;
-  /** Identifies the disk. */
   readonly device: number;
-  /** Free space in bytes that is available to the user of this process. */
+  /** Available to the user of this process. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }
 
 const MiB = 1024 * 1024;
-/**
- * Size of two segments of PostgreSQL's write-ahead log. With less space, PostgreSQL does not start.
- */
+/** Two segments of PostgreSQL's write-ahead log, without which it does not start. */
 const leastBytes = 32 * MiB;
 
-/**
- * Returns the folders that this process writes to: the data directory and, unless files are on S3,
- * the folder for files.
- */
+/** Folders that this process writes to: data and, unless on S3, files. */
 export function foldersWritten(settings: {
   readonly dataDir: string;
   readonly filesDir: string;
@@ -36,7 +30,7 @@ export async function readDisk(folder: string): Promise<Disk> {
   return { folder, device: nearest.device, freeBytes: bavail * bsize, allBytes: blocks * bsize };
 }
 
-/** Returns true if too little space is free for PostgreSQL to start. */
+/** Too little is free for PostgreSQL to start. */
 export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
@@ -54,8 +48,8 @@ async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'devic
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Turns an error of the file system into one of our errors. Every error except a missing file is
- * transient, because an operator can free space, change permissions or mount the disk again.
+ * Every error except a missing file is transient, because an operator can free space, change
+ * permissions or mount the disk again.
  */
 export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);
@@ -66,14 +60,14 @@ export function ioError(activity: string, cause: unknown): Error {
 }
 
 /**
- * Returns true if the error means that a disk to which this process writes is full. `isDiskFull`
- * (sqlstate.ts) also recognises a full disk of the database server.
+ * A disk of this process is full. `isDiskFull` (sqlstate.ts) also recognises one of the database
+ * server.
  */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 
-/** Makes the names of new files in the folder durable. */
+/** Makes names of new files durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

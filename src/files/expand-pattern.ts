@@ -2,14 +2,14 @@ import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
 import { createGlob } from '../base/glob.ts';
 
-/** Most shells expand patterns before sluice sees them. Quoted patterns arrive unexpanded. */
+/** For quoted patterns, which shells do not expand. */
 export function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }
 
 /**
- * Returns the files that match a pattern, sorted. A pattern may contain `*`, `?`, `[a-z]` and `**`
- * (any depth of folders). Hidden files match only a pattern that begins with a dot.
+ * Returns sorted files that match `*`, `?`, `[a-z]` and `**` (any depth). Hidden files match only a
+ * pattern that begins with a dot.
  */
 export async function expandPattern(pattern: string): Promise<string[]> {
   const { root } = parse(pattern);
@@ -40,7 +40,7 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
     if (rest.length > 0) paths.push(...(await expand(path, rest)));
     else if (!entry.isDirectory()) paths.push(path);
   }
-  // If a folder cannot be listed, a subfolder with a plain name may still be accessible.
+  // A subfolder with a plain name may be accessible even in a folder that cannot be listed.
   if (entries.length === 0 && rest.length > 0 && !isPattern(segment)) {
     return expand(`${folder}${folder === '' || folder.endsWith(sep) ? '' : sep}${segment}`, rest);
   }
@@ -58,7 +58,7 @@ function matcher(segment: string): (name: string) => boolean {
 }
 
 function oneOf(set: string, negated: boolean): (character: string) => boolean {
-  // As in shells, a range whose end is before its start contains no characters.
+  // As in shells, a range whose end is before its start is empty.
   const ordered = set.replaceAll(/(.)-(.)/gsu, (range, from: string, to: string) =>
     (from.codePointAt(0) ?? 0) <= (to.codePointAt(0) ?? 0) ? range : '',
   );

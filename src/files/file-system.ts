@@ -23,10 +23,8 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Creates a store that keeps files in `directory`. Creates the directory when necessary. The path
- * of a complete file is `<date>/<uuid v7>`. While a file is being written, its path is
- * `tmp/<uuid>`. A file for a `FileFolder` is written in that folder, and its name ends in `.part`
- * until it is complete.
+ * Creates `directory` when necessary. A complete file is `<date>/<uuid v7>`, and `tmp/<uuid>`
+ * before. A file of a `FileFolder` is written there, and ends in `.part` until it is complete.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
@@ -62,10 +60,7 @@ async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Syncs the folder and its parents up to `directory`, because a folder is durable only after its
- * parent has been synced.
- */
+/** A folder is durable only after its parent has been synced. */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
     await syncFolder(at);
@@ -79,7 +74,7 @@ async function readRange(file: string, start: number, end: number): Promise<Buff
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** Yields the file, or exactly its bytes [start, end). No piece is longer than `max` bytes. */
+/** Yields all, or exactly [start, end), in pieces of at most `max` bytes. */
 async function* readPieces(
   file: string,
   range?: { readonly start: number; readonly end: number },
@@ -110,7 +105,6 @@ async function sizeOf(file: string): Promise<number | null> {
   return stats?.size ?? null;
 }
 
-/** Returns `null` if a file or folder is missing. */
 function nullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -130,10 +124,7 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
-/**
- * A process that has not noticed the removal may still write into the folder, so `rm` tries several
- * times.
- */
+/** A process that has not noticed the removal may still write into the folder. */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   return attempt('removing a folder', work);
@@ -157,9 +148,8 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a function that checks whether a file can be written into `folder`. Only the first call
- * creates the folder. If the folder is missing later, somebody has removed it with its files, or
- * its mount was lost.
+ * Checks that a file can be written. Only the first call creates the folder: if it is missing
+ * later, somebody removed it, or its mount was lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
@@ -189,17 +179,11 @@ interface NewFile {
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;
-  /**
-   * Interval in milliseconds at which the writer touches its file. Sweeps remove unfinished files
-   * that have not been touched for some time.
-   */
+  /** Interval of touching the file. Sweeps remove unfinished files that are not touched. */
   readonly touchMs: number;
 }
 
-/**
- * Writes under a temporary name until `commit`. Syncs after every FILE_SYNC_BYTES, so that little
- * remains to be synced at `commit`.
- */
+/** Syncs after every FILE_SYNC_BYTES, so that `commit` has little to sync. */
 class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;
@@ -207,7 +191,7 @@ class FileSystemWriter implements FileWriter {
   readonly #handle: FileHandle;
   readonly #touching: KeepAlive;
   #unsynced = 0;
-  /** Sync in progress, or `null`. It never rejects, because a failure is stored in `#syncError`. */
+  /** Never rejects: a failure is in `#syncError`. */
   #syncing: Promise<void> | null = null;
   #syncError: unknown = null;
   #isRenamed = false;
@@ -270,7 +254,7 @@ class FileSystemWriter implements FileWriter {
     this.#state = 'discarded';
     this.#touching.stop();
     await this.#syncing;
-    // If `commit` failed half-way, the file may be closed already and may have its final name.
+    // A failed `commit` may have closed or renamed the file.
     await this.#handle.close().catch(() => undefined);
     await rm(this.#file.draft, { force: true });
     if (this.#isRenamed) await rm(this.#path, { force: true });

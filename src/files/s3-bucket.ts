@@ -29,10 +29,7 @@ import { nameOf, s3Error } from './s3-error.ts';
 const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
-/**
- * Maximum number of connections from one process to S3. A download occupies a connection even if
- * its client is slow.
- */
+/** Per process. A download occupies one even if its client is slow. */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
@@ -47,19 +44,18 @@ interface BegunUpload {
   readonly begunAt: Date;
 }
 
-/** Error codes of servers that cannot list uploads. */
+/** From servers that cannot list uploads. */
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
- * Sends requests to one bucket. Import this file on demand, because it loads the SDK. Methods throw
- * the errors that `s3Error` returns. The class is not named `Bucket`, because the compiler (7.0.2)
- * renames properties that have the same name as their class.
+ * Import on demand, because this loads the SDK. Methods throw the errors of `s3Error`. Not named
+ * `Bucket`, because the compiler (7.0.2) renames properties with the name of their class.
  */
 export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 
-  /** Closes a connection if no byte has been transferred for `stallMs`. */
+  /** A connection without traffic for `stallMs` is closed. */
   constructor(location: S3Location, stallMs = S3_STALL_MS) {
     this.#location = location;
     this.#client = openClient(location, stallMs);
@@ -78,10 +74,7 @@ export class S3Bucket {
     return UploadId;
   }
 
-  /**
-   * Uploads a part. Parts are numbered from 1. Returns the part's tag, which `completeUpload`
-   * needs.
-   */
+  /** Parts are numbered from 1. Returns the tag for `completeUpload`. */
   async putPart(
     key: string,
     uploadId: string,
@@ -104,8 +97,8 @@ export class S3Bucket {
   }
 
   /**
-   * @throws MissingFileError if the upload no longer exists. It was aborted, or an earlier request
-   * completed it and the response to that request was lost.
+   * @throws MissingFileError if the upload was aborted, or completed by a request whose response
+   * was lost.
    */
   async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
     const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
@@ -124,7 +117,7 @@ export class S3Bucket {
   }
 
   /**
-   * Returns the bytes from `start` to `end`, or to the end of the object if `end` is `null`.
+   * `end` is `null` for the rest of the object.
    * @throws Fault if S3 returns a different range
    */
   async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
@@ -149,12 +142,12 @@ export class S3Bucket {
     }
   }
 
-  /** Removes an object. S3 does not report a missing object. */
+  /** S3 does not report a missing object. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
 
-  /** Yields the objects below a prefix. The caller may remove objects during the iteration. */
+  /** The caller may remove objects meanwhile. */
   async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
     const read = async (last: string | null) => {
       const after = last === null ? {} : { StartAfter: last };
@@ -168,10 +161,7 @@ export class S3Bucket {
     }
   }
 
-  /**
-   * Yields uploads below a prefix that have been neither completed nor aborted. If the server
-   * cannot list uploads, yields nothing.
-   */
+  /** Yields uploads neither completed nor aborted, or nothing if the server cannot list them. */
   async *uploads(prefix: string): AsyncGenerator<BegunUpload> {
     const input = { Bucket: this.#location.bucket, Prefix: prefix };
     let from = {};
@@ -192,10 +182,7 @@ export class S3Bucket {
     }
   }
 
-  /**
-   * Checks access by listing one object. If S3 refuses to list objects, its response states the
-   * reason. The response to a HEAD request would contain only a status.
-   */
+  /** A refusal to list states its reason. A HEAD would return only a status. */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
     const abortSignal = AbortSignal.timeout(S3_CHECK_MS);
@@ -247,12 +234,11 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not support the checksums that the SDK sends in trailers by default. All
-    // servers support Content-MD5, so requests have that header instead.
+    // Many servers lack the trailing checksums that the SDK sends by default. All support
+    // Content-MD5.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // With custom agents, the SDK does not wait for the server's response to `Expect:
-    // 100-continue`, so the header would be useless.
+    // With custom agents, the SDK does not wait for the answer to `Expect: 100-continue`.
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,

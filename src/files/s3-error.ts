@@ -1,7 +1,7 @@
 import { Fault, messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** Bucket to which a failed request was sent. `endpoint` is `null` for Amazon's own endpoint. */
+/** `endpoint` is `null` for Amazon's own. */
 interface Place {
   readonly bucket: string;
   readonly endpoint: string | null;
@@ -34,8 +34,8 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Turns the error of a failed S3 request into a message for an operator. Every error except a
- * missing file is transient. The SDK's error is dropped, because it contains signed data.
+ * Explains a failed request to an operator. Every error except a missing file is transient. The
+ * SDK's error contains signed data and is dropped.
  */
 export function s3Error(activity: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)
@@ -48,9 +48,7 @@ export function s3Error(activity: string, place: Place, error: unknown): Error {
   });
 }
 
-/**
- * Returns the code of a network error. For any other error, returns its name, which is S3's code.
- */
+/** Code of a network error, or the name, which is S3's code. */
 export function nameOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return nameOf(error.errors[0]);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };

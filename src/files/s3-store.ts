@@ -16,34 +16,28 @@ import {
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 import { S3Writer } from './s3-writer.ts';
 
-/** Minimum size of a part, and maximum number of parts per file. */
+/** Minimum size, and parts per file. */
 const S3_PART_BYTES = 8 * MiB;
 const MAX_S3_PARTS = 10_000;
 const S3_REMOVALS_AT_A_TIME = 8;
-/** An unfinished upload counts as abandoned after this time. */
+/** Age at which an unfinished upload is abandoned. */
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** Maximum size of a file in bytes. The size of the parts depends on this maximum. */
+  /** Determines the size of parts. */
   readonly maxFileBytes: number;
-  /**
-   * Sweeps abort unfinished uploads that are at least this many milliseconds old. Default: 48
-   * hours.
-   */
+  /** Sweeps abort unfinished uploads of this age. Default: 48 hours. */
   readonly uploadLifeMs?: number;
-  /** A connection is closed after this many milliseconds without a transferred byte. */
+  /** A connection is closed after this time without traffic. */
   readonly stallMs?: number;
 }
 
-/**
- * Maximum growth of a file when it is converted to UTF-8. A character of two bytes may become a
- * character of three bytes.
- */
+/** In UTF-8, a character of two bytes may have three. */
 const growth = 1.5;
 
 /**
- * Creates a store of files in a bucket, under the prefix. Loads the SDK and connects on first use.
- * Methods throw `TransientError` if S3 refuses a request or is unavailable.
+ * Stores files under the prefix. Loads the SDK and connects on first use. Methods throw
+ * `TransientError` if S3 refuses a request or is unavailable.
  */
 export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
@@ -72,8 +66,8 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // S3 reports when an upload began, but not whether a process is still writing to it. Therefore,
-    // only old uploads are aborted.
+    // S3 reports when an upload began, not whether it is still written to, so only old ones are
+    // aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -93,10 +87,7 @@ function openStream(
   return streamOf(read());
 }
 
-/**
- * Aborts unfinished uploads before listing the objects. If an upload completes in the meantime, its
- * file is among the objects and is removed too.
- */
+/** Uploads first: a file that completes in the meantime is then among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
@@ -113,8 +104,7 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * Calls `work` for several items at a time. Each item gets its own request, because no form of
- * DeleteObjects works everywhere: some servers lack it, and some require checksums that others
+ * One request per item: some servers lack DeleteObjects, and some require checksums that others
  * refuse.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
@@ -130,9 +120,8 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
 const pauseMs = growing(200);
 
 /**
- * Yields the bytes from `start` to `end`, or to the end of the object if `end` is `null`. If a
- * response breaks off or stalls, requests the remaining bytes. `retry` is not used here, because it
- * would start again at the first byte.
+ * Requests the rest if a response breaks off or stalls, unlike `retry`, which would start again.
+ * `end` is `null` for the rest of the object.
  */
 async function* readObject(
   bucket: S3Bucket,
@@ -170,7 +159,7 @@ async function readExactly(bucket: S3Bucket, key: string, start: number, end: nu
   return bytes;
 }
 
-/** Destroys the body, because a connection with unread bytes cannot be reused. */
+/** A connection with unread bytes cannot be reused. */
 function discard(body: OpenObject['body'], stop: AbortController): void {
   if (body.readableEnded) return;
   body.on('error', () => undefined);

@@ -10,8 +10,8 @@ interface NewObject {
 }
 
 /**
- * Uploads a file in parts, and a small file in a single request. Sends at most S3_PARTS_IN_FLIGHT
- * parts at a time and reuses their buffers. The file is invisible until `commit`.
+ * Uploads in parts, or a small file in one request. At most S3_PARTS_IN_FLIGHT parts are sent at a
+ * time, in reused buffers. The file is invisible until `commit`.
  */
 export class S3Writer implements FileWriter {
   readonly ref: FileRef;
@@ -20,16 +20,14 @@ export class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** Tags of the uploaded parts. Index 0 is the tag of the first part. */
+  /** Tags of uploaded parts, from the first. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;
   #parts = 0;
   #bytes = 0;
   #error: unknown = null;
-  /**
-   * True once the request that makes the file visible has been sent, even if that request failed.
-   */
+  /** True once the request to make the file visible was sent, even if it failed. */
   #isPublished = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
@@ -84,13 +82,12 @@ export class S3Writer implements FileWriter {
     try {
       await this.#bucket.completeUpload(key, uploadId, this.#tags);
     } catch (error) {
-      // If the upload no longer exists but the file does, an earlier attempt completed the upload
-      // and its response was lost.
+      // The response to an earlier completion was lost if the file exists but not the upload.
       if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
     }
   }
 
-  /** Resolves once the part is being sent. If sending fails, the next call throws the error. */
+  /** Resolves once the part is being sent. The next call throws its error. */
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#check();
@@ -127,10 +124,7 @@ export class S3Writer implements FileWriter {
 
 const firstBytes = 64 * 1024;
 
-/**
- * Collects the bytes of one part. The buffer starts small and doubles when full, because most files
- * are small.
- */
+/** Bytes of one part. The buffer starts small and doubles, because most files are small. */
 class PartBuffer {
   #buffer = Buffer.allocUnsafeSlow(0);
   #length = 0;
@@ -153,7 +147,7 @@ class PartBuffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Copies as many bytes as fit. Returns the remaining bytes. */
+  /** Copies what fits. Returns the rest. */
   add(bytes: Uint8Array): Uint8Array {
     const count = Math.min(bytes.length, this.#limit - this.#length);
     this.#makeRoom(this.#length + count);

@@ -1,4 +1,4 @@
-/** Changes the definitions of an environment to equal those in a file. */
+/** Makes an environment's definitions equal those of a file. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Act } from '../domain/act.ts';
 import type { Definitions, ItemOf, Keyed, Kind, Lists, StoredSegment } from '../domain/definitions.ts';
@@ -22,22 +22,15 @@ interface ApplyOptions {
 export interface Applied {
   readonly changes: DefinitionChanges;
   /**
-   * Keys of protected segments that the file would remove. If there are any, nothing is written,
-   * unless `force` is set.
+   * Protected segments that the file would remove. Unless `force` is set, they prevent all writes.
    */
   readonly blockedBy: readonly string[];
 }
 
-/**
- * Maximum number of rows per insert. The number is limited, because a statement has at most 65 535
- * parameters.
- */
+/** A statement has at most 65 535 parameters. */
 const batchRows = 1_000;
 
-/**
- * Applies the definitions in one transaction. Keeps segments that were created through the API and
- * are not in `definitions`.
- */
+/** Runs in one transaction. Keeps segments of the API that `definitions` lacks. */
 export function applyDefinitions(
   db: Database,
   environmentId: number,
@@ -53,8 +46,8 @@ export function applyDefinitions(
 }
 
 /**
- * Compares the definitions with the stored ones. Holds the lock on the environment's definitions
- * until the transaction ends. Without `prune`, keeps items that are not in `definitions`.
+ * Locks the environment's definitions until the transaction ends. Without `prune`, keeps items that
+ * `definitions` lacks.
  */
 export async function planDefinitions(
   transaction: Database,
@@ -81,9 +74,7 @@ export async function planDefinitions(
   };
 }
 
-/**
- * Returns the act that reports the changes of definitions. Returns `null` if nothing was written.
- */
+/** `null` if nothing was written. */
 export function describeApplied(
   environmentId: number,
   { changes, blockedBy }: Applied,
@@ -165,7 +156,7 @@ function compareItems<Item extends Keyed>(stored: readonly Item[], items: readon
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // Compares the value as it would be stored. For example, JSON stores -0 as 0.
+    // As stored: JSON stores -0 as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

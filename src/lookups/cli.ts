@@ -45,7 +45,7 @@ problem is named with its line), or lacks a protected segment.`,
   ],
   run: async (invocation) => {
     const { cli, argument: file, flags, env, terminal, json } = invocation;
-    // Reads the file first, so that problems in it are reported even without a database.
+    // First, so that problems in the file are reported even without a database.
     const lists = await cli.definitionLists();
     const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, lists);
     const items = await readOperatorFile(file, read, invocation);
@@ -83,7 +83,7 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
   };
 }
 
-/** Lists segments that were created through the API and that the file now defines. */
+/** Segments of the API that the file now defines. */
 function takenOver({ segments }: DefinitionChanges): string[] {
   const changed = segments.changed.filter(
     ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),
@@ -91,7 +91,7 @@ function takenOver({ segments }: DefinitionChanges): string[] {
   return changed.map(({ item }) => item.key);
 }
 
-/** The table counts all changes, including those that are not printed. */
+/** The table counts those not printed, too. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {

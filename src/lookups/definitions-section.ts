@@ -12,7 +12,7 @@ import {
 import { definitionsFile } from './definitions.ts';
 import type { DefinitionList } from './seam.ts';
 
-/** Section with the definitions, for a file that describes a whole environment. */
+/** For a file that describes a whole environment. */
 export const definitionsSection = (lists: readonly DefinitionList[]) =>
   defineSection({
     name: 'definitions',
@@ -40,7 +40,7 @@ export const definitionsSection = (lists: readonly DefinitionList[]) =>
     }),
   });
 
-/** Refuses keys that differ only in case from a stored key that is kept. @throws UsageError */
+/** Refuses a key that differs only in case from a stored one that is kept. @throws UsageError */
 async function requireDistinct(
   db: Database,
   environmentId: number,

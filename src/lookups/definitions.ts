@@ -1,4 +1,4 @@
-/** The definitions file (docs/definitions.md): its schema, its reader and its writer. */
+/** The definitions file (docs/definitions.md): schema, reader and writer. */
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
@@ -40,7 +40,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Key of an item, unique within its kind. An item keeps its id as long as it keeps its key. */
+/** Unique within its kind. An item keeps its id as long as its key. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,
@@ -79,7 +79,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // Any object is accepted here. `readSegment` checks it later.
+  // `readSegment` checks it later.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 
@@ -211,7 +211,7 @@ export function definitionsFileSchema(lists: readonly DefinitionList[]): object 
 export const fileFormats = ['yaml', 'json'] as const;
 type FileFormat = (typeof fileFormats)[number];
 
-/** Writes the definitions to a file that can be applied to any environment. */
+/** Applies to any environment. */
 export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
   return stringify(items, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });

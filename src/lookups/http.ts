@@ -80,10 +80,7 @@ const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup =
     (await definitionsOf[kind].read(db, environment)).map(keyed),
 });
 
-/**
- * All lookups except segments, by the last part of their path. Each response is an array in a fixed
- * order.
- */
+/** All except segments, by the last part of their path. Responses are arrays in a fixed order. */
 const lookups: Readonly<Record<string, Lookup>> = {
   surveys: {
     operationId: 'listSurveys',
@@ -174,8 +171,7 @@ async function answerPage<T, P>(
     data: [...page.items],
     metadata: {
       cursor: {
-        // On the last page, `after` must be an empty string instead of null. Callers that read all
-        // pages stop at an empty string.
+        // Callers that read all pages stop at an empty string, not at null.
         after: page.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
         before: page.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
       },

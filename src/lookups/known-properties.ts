@@ -1,6 +1,6 @@
 /*
- * Learns the properties and event names of an environment from its records, up to a maximum number.
- * The lookups of the API list them.
+ * Learns properties and event names from records, up to a maximum number, for the lookups of the
+ * API.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';
@@ -10,16 +10,15 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Maximum number of names that a process remembers. Each name takes about 100 bytes. */
+/** Each takes about 100 bytes. */
 const maxRememberedNames = 200_000;
 
 type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * Stores the names that occur in records, and their types. Also remembers them, so that a known
- * name needs no statement. Names are committed before the records, in a separate transaction.
- * Otherwise, a chunk would have to wait until another chunk has committed the same name. A name
- * without records is harmless.
+ * Stores and remembers names and types, so that a known name needs no statement. Names are
+ * committed before their records: otherwise, a chunk would wait for another that adds the same
+ * name. A name without records is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;
@@ -32,14 +31,14 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Returns true if `learn` would not write anything for this name and type. */
+  /** `learn` would write nothing. */
   knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
     return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
 
   /**
-   * Stores new names until the list is full, and widens stored types to include the given ones. A
-   * new name whose type is `null` is stored as `string`.
+   * Stores new names until the list is full, and widens stored types. A new name of type `null` is
+   * a `string`.
    */
   async learn(
     db: Database,
@@ -53,7 +52,7 @@ export class KnownProperties {
     if (names.length > 0) await this.#learn(db, environmentId, kind, names);
   }
 
-  /** Writes new names and remembers stored names. Remembers nothing from a statement that fails. */
+  /** Remembers nothing from a statement that fails. */
   async #learn(
     db: Database,
     environmentId: number,
@@ -62,8 +61,7 @@ export class KnownProperties {
   ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // Usually, this loop runs once. It repeats only if a chunk has more names than the list can
-    // contain.
+    // Repeats only for a chunk with more names than the list can contain.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
@@ -109,8 +107,7 @@ export class KnownProperties {
   }
 
   /**
-   * Forgets names of whole environments until few enough names are remembered. Begins with the
-   * environments that have not learned a name for the longest time.
+   * Forgets whole environments, longest without a new name first, until few enough names remain.
    */
   #forgetSome(except: number): void {
     let remembered = 0;
@@ -128,7 +125,7 @@ function sizeOf(names: Names): number {
   return Object.values(names).reduce((size, each) => size + each.size, 0);
 }
 
-/** The remembered names of one kind. The database may contain more names, and wider types. */
+/** Remembered names of one kind. The database may have more, and wider types. */
 class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;
@@ -137,10 +134,7 @@ class KnownNames {
     return this.#types.size;
   }
 
-  /**
-   * Returns true if nothing has to be written for this name and type. `type` is `null` if the
-   * records contain no value for the name.
-   */
+  /** Nothing has to be written. `type` is `null` if the records have no value. */
   covers(name: string, type: DataType | null): boolean {
     const stored = this.#types.get(name);
     if (stored === undefined) return this.isFull;

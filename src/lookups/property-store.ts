@@ -1,7 +1,4 @@
-/**
- * SQL for `sluice.properties`. The table also contains the names of events, as if they were
- * properties of an entity.
- */
+/** SQL for `sluice.properties`, which also contains event names, as if of an entity. */
 import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
 import type { DataType } from '../domain/data-type.ts';
@@ -10,16 +7,16 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/** If the type is `null`, a new name is stored as `string`, and a stored name keeps its type. */
+/** With the type `null`, a new name is a `string`, and a stored one keeps its type. */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;
 }
 
 /**
- * Adds missing names until the list is full, and widens types. Returns the stored names, except for
- * those that another session is adding. Unchanged names are not part of the insert, because ON
- * CONFLICT would lock their rows and use up ids.
+ * Adds names until the list is full, and widens types. Returns stored names, except those that
+ * another session is adding. Unchanged names are not inserted: ON CONFLICT would lock their rows
+ * and use up ids.
  */
 export async function writeNames(
   db: Database,
@@ -100,7 +97,7 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** Reads the page of properties that follows or precedes a key. Properties are never removed. */
+/** After or before a key. Properties are never removed. */
 export async function pageProperties(
   db: Database,
   environmentId: number,

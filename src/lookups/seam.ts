@@ -4,29 +4,25 @@ import type { Keyed } from '../domain/definitions.ts';
 import type { Database } from '../postgres/database.ts';
 
 /**
- * A capability's list in the definitions file. Each item has a `key` that is unique in the list.
- * When a file is applied, the stored items of the environment are changed to equal the list, in the
- * same transaction as the rest of the file.
+ * A capability's list in the definitions file, of items with unique `key`. Applying a file makes
+ * the stored items equal the list, in the transaction of the file.
  */
 export interface DefinitionList {
   readonly name: string;
-  /** Schema of the list. Its default must be an empty list. */
+  /** The default must be an empty list. */
   readonly schema: TSchema;
-  /** True if keys that differ only in case count as the same key. Default: false. */
+  /** True if keys that differ only in case are equal. Default: false. */
   readonly ignoresCase?: boolean;
-  /**
-   * True if exports of a whole environment omit the list, and imports of one refuse it. Default:
-   * false.
-   */
+  /** True if exports of an environment omit the list, and imports refuse it. Default: false. */
   readonly isLocal?: boolean;
-  /** Checks what the schema cannot express. Also called for a list that violates the schema. */
+  /** For what the schema cannot express. Also called if the list violates it. */
   check?(list: Place): void;
-  /** Reads and writes the stored items. They have the fields of the schema. */
+  /** Stored items have the fields of the schema. */
   readonly table: DefinitionsOf<never, Keyed>;
 }
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** Reads the items, sorted by id, or by key if the kind has no ids. */
+  /** By id, or by key without ids. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
   change(db: Database, environmentId: number, item: Item): Promise<void>;
@@ -35,7 +31,7 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 
 declare module '../context.ts' {
   interface System {
-    /** The lists that capabilities define, in the order of the registry. */
+    /** Lists of capabilities, in the order of the registry. */
     readonly definitionLists: () => Promise<readonly DefinitionList[]>;
   }
 }

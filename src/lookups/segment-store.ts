@@ -72,10 +72,7 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
-/**
- * Maximum id of a segment, which is the maximum of the column's type. PostgreSQL refuses to compare
- * the column with a larger number.
- */
+/** PostgreSQL refuses to compare the column with a larger number. */
 const maxSegmentId = 2 ** 31 - 1;
 
 export async function findSegmentItem(
@@ -116,7 +113,7 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-/** `isIn` is a condition on the users table, whose alias is `u`. */
+/** `isIn` is a condition on the users table, `u`. */
 export async function readMembers(
   db: Database,
   isIn: Expression<SqlBool>,

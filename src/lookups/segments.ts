@@ -1,6 +1,5 @@
 /*
- * Segments managed through the API and the console. Their schema is the same as in the definitions
- * file.
+ * Segments of the API and the console, with the schema of the definitions file.
  */
 import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
@@ -60,7 +59,7 @@ export async function requireSegmentItem(
   throw inputError('not_found', 'There is no such segment', `segment_id: ${segmentId}`);
 }
 
-/** Parses the text of a definition. @throws InputError that states the line of each problem */
+/** @throws InputError that states the line of each problem */
 export function parseDefinition(definition: object | string): unknown {
   if (typeof definition === 'object') return definition;
   const { value, problems } = readDefinitionText(definition);
@@ -138,8 +137,8 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
 }
 
 /**
- * Checks a new segment and adds default values. The segments of an environment are limited, so that
- * a definitions file can contain all of them.
+ * Adds defaults. Segments are limited, so that a definitions file can contain all of an
+ * environment.
  */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));
@@ -147,8 +146,7 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   requireDefinition(definition);
   const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
   if (namesake !== null) {
-    // Lookups show titles. If two segments had the same title, an export could use the wrong
-    // segment.
+    // Lookups show titles, so an export could use the wrong one of two.
     const message = `The segment ${namesake} has this title; choose another`;
     throw inputError('segment_exists', message, 'title');
   }
@@ -165,7 +163,7 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
   return {
     ...item,
     definition: definition as Record<string, unknown>,
-    // A newer version of sluice may have stored a definition that this version cannot describe.
+    // A newer sluice may have stored a definition that is unknown here.
     words: segment === null ? [] : describeSegment(segment),
   };
 }

@@ -66,14 +66,13 @@ export function readDefinitions(
     .execute((transaction) => readAll(transaction, environmentId, lists));
 }
 
-/** First of the two keys of the advisory lock. The second key is the environment's id. */
+/** First key of the advisory lock. The second is the environment's id. */
 const applyLock = 0x43415441;
 
 export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
-/** Reads all definitions of an environment, including the lists of capabilities. */
 export async function readAll(
   db: Database,
   environmentId: number,
@@ -102,17 +101,14 @@ function withoutId({ id: _, ...item }: Numbered): object {
 
 interface ItemsTable {
   readonly table: string;
-  /**
-   * Column by which items are sorted. Queries return it as `id`. Default: items have no id and are
-   * sorted by key.
-   */
+  /** Items are sorted by this column, which is `id` in results, or by key without it. */
   readonly id?: string;
   readonly columns: readonly string[];
   readonly kind?: Kind;
   readonly isDated?: boolean;
 }
 
-/** The columns of the table are the fields of its items, plus `environment_id`. */
+/** The columns are the fields of items, plus `environment_id`. */
 export function itemsTable<Item extends Keyed, StoredItem = Item>({
   table,
   id,
@@ -172,10 +168,7 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
   return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
-/**
- * Lists defined features and the names of tracked events, by key. A feature hides an event with the
- * same name.
- */
+/** By key. A feature hides an event with the same name. */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
@@ -187,7 +180,7 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns those of `names` that are tracked events or keys of features. */
+/** Tracked events or keys of features among `names`. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

@@ -52,8 +52,9 @@ export async function maintainChangeLog(db: Database, days: number): Promise<voi
 }
 
 /**
- * Finds why an export cannot continue from a cursor, or `null`. `expired`: from another database, or
- * removals since then are no longer logged. `log off`: removals are requested, but the log is off.
+ * Finds why an export cannot continue from a cursor, or `null`. `expired`: from another database,
+ * or removals since then are no longer logged. `log off`: removals are requested, but the log is
+ * off.
  */
 export async function findCursorProblem(
   db: Database,

@@ -21,15 +21,15 @@ import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from '.
 
 interface QueueTarget {
   readonly databaseUrl: string;
-  /** URL of Redis for the queue. `null` if the queue is in PostgreSQL, in schema `bullmq`. */
+  /** `null` if the queue is in PostgreSQL, in schema `bullmq`. */
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Detects connections to PostgreSQL that no longer respond. Default: they are not detected. */
+  /** Detects connections to PostgreSQL that no longer respond. Default: none. */
   readonly monitor?: ConnectionMonitor;
 }
 
-/** Schema that BullMQ uses by default if it is given a connection pool. */
+/** BullMQ's default schema for a connection pool. */
 const schema = 'bullmq';
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 60_000;
@@ -37,17 +37,14 @@ const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
 
-/**
- * Creates BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which of the two
- * is used.
- */
+/** BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws if Redis is unavailable or does not respond within a few seconds. `null` if the queue
-   * is in PostgreSQL, because health checks already examine the database.
+   * Throws if Redis does not respond within a few seconds. `null` in PostgreSQL, which health
+   * checks already examine.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
@@ -58,36 +55,31 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
   return redisUrl === null ? onPostgres(databaseUrl, target.monitor) : onRedis({ redisUrl, redisCa });
 }
 
-/**
- * Creates or updates the schema `bullmq`. Needed once per database if the queue is in PostgreSQL.
- */
+/** Creates or updates the schema `bullmq`, once per database if the queue is in PostgreSQL. */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, schema);
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // All BullMQ objects of the process share this pool. Each worker permanently uses one of its
-  // connections for LISTEN.
+  // Shared by all BullMQ objects of the process. Each worker uses one connection for LISTEN.
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 6,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than the poll interval of an idle worker, so that the pool keeps its connections open.
-    // A new connection is expensive, because it compiles BullMQ's functions again.
+    // Longer than an idle worker's poll interval, so that connections stay open. A new one compiles
+    // BullMQ's functions again.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: schema }, monitor),
   });
-  // If a connection is lost during a query, the query fails, and the connection also emits an
-  // error. Without this listener, that error would end the process.
+  // A connection lost during a query also emits an error, which would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   monitor?.watchPool(pool);
   const createBackend = reconnectingBackend(monitor);
   const connection = pool as never;
   return {
     kind: 'postgres',
-    // BullMQ's default types are those of its Redis backend, so the PostgreSQL backend needs these
-    // casts.
+    // BullMQ's default types are those of Redis.
     createQueue: (name, options) =>
       new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
@@ -105,8 +97,7 @@ function onRedis(server: RedisServer): QueueBackend {
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script uses many keys of a queue, which must be on the same node of a cluster. The text in
-  // braces determines the node.
+  // A script's keys must be on one node of a cluster, which the text in braces determines.
   const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
@@ -117,8 +108,7 @@ function onRedis(server: RedisServer): QueueBackend {
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, ...placement(name), connection: open() as never }),
     async ping() {
-      // This connection has no offline queue. If it is lost, commands fail immediately instead of
-      // waiting.
+      // Without an offline queue, commands on a lost connection fail immediately.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
       await pingRedis(pinger, pingTimeoutMs);
     },
@@ -131,9 +121,9 @@ function onRedis(server: RedisServer): QueueBackend {
 const pauseMs = 1_000;
 
 /**
- * Replaces two classes of BullMQ 6.7, which does not survive the loss of a PostgreSQL database. A
- * connection whose first attempt failed would never connect again. A worker would retry at once, in
- * microtasks that block the process.
+ * Replaces two classes of BullMQ 6.7, which does not survive the loss of PostgreSQL: a connection
+ * whose first attempt failed never connects again, and a worker retries in microtasks that block
+ * the process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
@@ -148,7 +138,7 @@ function reconnectingBackend(
     );
 }
 
-/** A connection that reconnects at the next request. */
+/** Reconnects at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
@@ -156,16 +146,14 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
-    // The loss of an idle connection is ignored. The pool replaces the connection. If a connection
-    // is lost during a query, the error of the query reports the loss. BullMQ's own listeners would
-    // report each loss once per BullMQ object of the process.
+    // The pool replaces a lost idle connection, and a query reports its own loss. BullMQ's
+    // listeners would report it once per BullMQ object.
     this.pool.removeAllListeners('error');
     this.pool.on('error', () => undefined);
   }
 
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
-    // BullMQ may ask for a connection after `close`. It would never return that connection to the
-    // pool.
+    // BullMQ may ask after `close`, and would never return the connection.
     if (this.isClosing) throw new Error('the queue is closing');
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
@@ -185,7 +173,7 @@ class ForgivingConnection extends PostgresConnection {
     try {
       await assertSchemaCompatibility(client, this.schema);
     } catch (error) {
-      // The connection may be dead without having been closed, so the pool must not lend it again.
+      // The connection may be dead without being closed.
       client.release(true);
       throw error;
     }
@@ -194,7 +182,7 @@ class ForgivingConnection extends PostgresConnection {
   }
 }
 
-/** Waits before it reports a failure to the worker, because the worker retries without a pause. */
+/** Waits before reporting a failure, because the worker retries without a pause. */
 class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {

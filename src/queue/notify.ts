@@ -1,6 +1,6 @@
 /*
- * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only notifies workers that work is due.
- * The work itself is in the table of tasks. If the queue is lost, work is delayed by seconds.
+ * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only tells workers that work is due. The
+ * work is in the table of tasks, so a lost queue delays it by seconds.
  */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
@@ -17,18 +17,12 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/**
- * Maximum time for a call to the queue. If a notice is not delivered in time, the reconciler
- * repeats it.
- */
+/** The reconciler repeats a notice that is not delivered in time. */
 const callTimeoutMs = 5_000;
-/**
- * After a call has timed out, no further call is made for this time, unless that call ends in the
- * meantime.
- */
+/** Pause after a call that timed out, unless it ends in the meantime. */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
-/** A second notice of the same task within this time has no effect. */
+/** A repeated notice of a task within this time has no effect. */
 const notifyAgainMs = 5_000;
 
 interface QueueNotifier extends TaskQueue {
@@ -40,15 +34,15 @@ interface QueueNotifier extends TaskQueue {
 }
 
 /**
- * Adds a job to the queue for each due task. The id of a job contains the task and its attempt, so
- * two notices of the same attempt add only one job. A job is removed when it ends. The order of
- * jobs does not matter, because a worker runs the next task in the ledger (`findNextTasks`).
+ * Adds a job for each due task. Its id has task and attempt, so two notices add one job. It is
+ * removed when it ends. The order does not matter: a worker runs the next task in the ledger
+ * (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const names = [queueName, exportQueueName];
   const queues = new Map<string, Queue>();
   let isClosed = false;
-  // Opened at the first use, because most processes never notify a worker.
+  // Most processes never notify a worker.
   const open = (name: string): Queue => {
     const opened = queues.get(name);
     if (opened !== undefined) return opened;
@@ -98,20 +92,20 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // If the worker of a job has died, the job remains in the queue for a while. A repeated notice
-  // with the same id would have no effect, so the repeated notice gets another id.
+  // The job of a dead worker stays in the queue for a while. A repeated notice with its id would
+  // have no effect.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
-  // The payload contains only ids and a version, because a later release may read the job.
+  // Only ids and a version, because a later release may read the job.
   const data = { v: 1, taskId, attempt };
-  // Tasks of capabilities do not wait in the queue. Their jobs only wake a worker, so they are
-  // added at the front.
+  // Tasks of capabilities do not wait in the queue. Their jobs only wake a worker, so they go to
+  // the front.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
 /**
- * Limits the duration and number of calls to a queue that does not respond. Without the limit,
- * clients would collect calls and send all of them at once when the queue is back.
+ * Limits calls to a silent queue. Otherwise, clients would collect them and send all when it is
+ * back.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -134,13 +128,13 @@ const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
 interface Consumer {
-  /** Stops taking jobs from the queue, and waits until the running jobs have ended. */
+  /** Also waits until the running jobs have ended. */
   close(): Promise<void>;
 }
 
 /**
- * Runs the jobs of a queue. The name of a job determines its handler. A lost job does no harm,
- * because the ledger decides whether work is due, and its notice is repeated.
+ * A job's name determines its handler. A lost job does no harm: the ledger decides whether work is
+ * due, and its notice is repeated.
  */
 export function consume(
   backend: QueueBackend,
@@ -157,14 +151,13 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      // If a worker dies, BullMQ returns its job to the queue. The high limit prevents BullMQ from
-      // failing a job that has been returned several times.
+      // BullMQ returns the job of a dead worker to the queue. The high limit keeps it from failing
+      // the job after several returns.
       stalledInterval: 30_000,
-      // Maximum seconds to wait for a notice. A lost notice is repeated by the reconciler.
+      // Seconds to wait for a notice.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // Pause after a connection was refused. With BullMQ's default of 15 s, work would resume too
-      // late.
+      // After a refused connection. BullMQ's default of 15 s would be too late.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

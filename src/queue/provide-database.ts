@@ -1,4 +1,4 @@
-/** Finds the database of a process, starts it if it is embedded, and migrates it. */
+/** Finds a process's database, starts it if it is embedded, and migrates it. */
 
 import { join } from 'node:path';
 import pg from 'pg';
@@ -16,29 +16,26 @@ type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
 export interface ProvidedDatabase {
   readonly url: string;
-  /** The embedded server if this process started it, otherwise `null`. */
+  /** Set if this process started it. */
   readonly embedded: EmbeddedPostgres | null;
   stop(): Promise<void>;
 }
 
-/** Returns true if the embedded server has no data yet, so that starting it creates a database. */
+/** True if a start would create the database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
   return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns DATABASE_URL, even if that database does not respond. If DATABASE_URL is not set, returns
- * the URL of the embedded server running on DATA_DIR. Does not start a server.
+ * DATABASE_URL, even if it does not respond, or else the server running on DATA_DIR. Starts
+ * nothing.
  */
 export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
   return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
-/**
- * Returns the database at DATABASE_URL. If DATABASE_URL is not set, starts the embedded server of
- * the data directory. With `share`, uses an embedded server that is already running.
- */
+/** DATABASE_URL, or else the embedded server, which is started unless `share` finds it running. */
 export async function provideDatabase(
   config: ProvideConfig,
   log: Logger,
@@ -54,8 +51,8 @@ export async function provideDatabase(
 const connectionTimeoutMillis = 10_000;
 
 /**
- * Migrates the schemas of sluice and of the queue. Only a server passes `changesDays`
- * (CHANGES_DAYS). Several processes may call this at the same time.
+ * Migrates the schemas of sluice and the queue. Only a server passes `changesDays` (CHANGES_DAYS).
+ * Several processes may call this.
  */
 export async function prepareDatabase(
   url: string,

@@ -7,10 +7,7 @@ import { certificateFaults } from '../postgres/sqlstate.ts';
 
 export interface RedisServer {
   readonly redisUrl: string;
-  /**
-   * Certificates (PEM) of the authorities that sign the servers' certificates. `null` to use those
-   * built into Node.
-   */
+  /** Authorities (PEM) of the servers' certificates. `null` for those built into Node. */
   readonly redisCa: string | null;
 }
 
@@ -24,16 +21,16 @@ export interface OpenRedisOptions
 }
 
 /**
- * A connection counts as dead if a command gets no response within this time. The time must be
- * longer than the ten seconds for which a worker waits for work.
+ * A connection without a response for this time is dead. Longer than the ten seconds for which a
+ * worker waits for work.
  */
 const silenceMs = 30_000;
-/** If a sentinel does not respond within this time, the client asks the next sentinel. */
+/** The client then asks the next sentinel. */
 const sentinelTimeoutMs = 2_000;
 
 /**
- * Opens a connection to a single server, to the current master behind sentinels, or to a cluster.
- * Errors of the connection are reported only by its commands.
+ * Connects to a server, to the master behind sentinels, or to a cluster. Only commands report
+ * errors of the connection.
  */
 export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
@@ -55,8 +52,8 @@ function openOne(
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
     retryStrategy: once ? () => null : pauseMs,
-    // This error means that the server has become a replica without closing the connection. After
-    // reconnecting, the connection leads to the new master.
+    // The server became a replica without closing the connection. Reconnecting leads to the new
+    // master.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -87,8 +84,7 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Passes on the host name instead of an address, because the servers' certificates contain
-      // names. Each connection then resolves the name itself.
+      // Certificates contain names, so each connection resolves the name itself.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
@@ -114,8 +110,7 @@ const pauseMs = growing(100, 2_000);
 const answerMs = 5_000;
 
 /**
- * Calls `talk` with a new connection. In a cluster, the connection may lead to any node. Throws
- * within seconds if Redis is unavailable.
+ * In a cluster, the connection may lead to any node. Throws within seconds if Redis is unavailable.
  */
 export async function askRedis<T>(
   server: RedisServer,
@@ -135,8 +130,7 @@ export async function askRedis<T>(
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // `cause` is the error of the connection. `error` would only report that the connection is
-    // closed.
+    // `error` would only say that the connection is closed.
     throw cause ?? error;
   } finally {
     redis.disconnect();
@@ -144,8 +138,8 @@ export async function askRedis<T>(
 }
 
 /**
- * Connects if necessary, and waits for a response from Redis. Throws after `timeoutMs`, because
- * connecting to a broken cluster may never end.
+ * Connects if necessary. Throws after `timeoutMs`, because connecting to a broken cluster may never
+ * end.
  */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
@@ -158,10 +152,7 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   await redis.ping();
 }
 
-/**
- * Returns the reason why Redis does not respond, and the cure, as text that follows the name of the
- * server in a sentence.
- */
+/** Reason and cure, which follow the server's name in a sentence. */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

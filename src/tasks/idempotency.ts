@@ -13,10 +13,8 @@ interface EarlierAnswer<JobId> {
 }
 
 /**
- * Claims a key for a request, in the request's transaction. `jobId` is the id of the job that the
- * request creates, or `null`. Returns `null` if the key is new. Otherwise, returns the response to
- * the earlier request. If another request is using the key, waits until the transaction of that
- * request has ended.
+ * Claims a key in the request's transaction, for the job that it creates, if any. Returns `null` if
+ * the key is new, otherwise the earlier response, after the end of a request that is using the key.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -42,10 +40,7 @@ export async function claimIdempotencyKey<JobId extends string | null>(
   return { jobId: row.job_id as JobId, answer: row.answer, claimedAt: row.created_at };
 }
 
-/**
- * Stores the response for a key that this transaction has claimed. The response is an object or,
- * for an existing job, the id of that job.
- */
+/** For a key claimed in this transaction: an object or, for an existing job, its id. */
 export async function storeAnswer(
   db: Database,
   environmentId: number,
@@ -58,8 +53,7 @@ export async function storeAnswer(
 }
 
 /**
- * Claims a key for an action on a job. Returns the time at which an earlier request performed the
- * action, or `null`.
+ * Claims a key for an action on a job. Returns when an earlier request did it, or `null`.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(

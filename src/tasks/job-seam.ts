@@ -5,27 +5,23 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Reports that a job or a capability's work has ended, or that an operator's file was refused. */
+/** The end of a job or a capability's work, or the refusal of an operator's file. */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
   readonly jobId: string | null;
-  /** Mail addresses that were given for this job or work, and for this outcome. */
+  /** Addresses given for this job or work, and this outcome. */
   readonly emails: readonly string[];
-  /**
-   * Returns the job, work or file that the event concerns. Called only if the event is sent to
-   * somebody.
-   */
+  /** Returns the job, work or file. Called only if the event is sent. */
   readonly describe: () => Promise<object>;
 }
 
 export interface JobSeam {
   /**
-   * Runs in the transaction that ends the job. Pass the returned tasks to `notifyQueue` after the
-   * commit.
+   * Runs in the transaction that ends the job. After the commit, pass the tasks to `notifyQueue`.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns further mail addresses to which the event is sent. */
+  /** Returns further mail addresses. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 
@@ -50,5 +46,5 @@ interface MaintenanceContext {
   readonly config: Config;
 }
 
-/** Removes expired data. Returns the number of removed items under each name that the API uses. */
+/** Removes expired data. Returns the counts under the API's names. */
 export type Maintenance = (context: MaintenanceContext) => Promise<Readonly<Record<string, number>>>;

@@ -11,10 +11,7 @@ import { countOf, type Database, escapeLike, prepared, selectWhere } from '../po
 
 const MAX_SHOWN_PARAMETERS = 100;
 
-/**
- * Condition for loads with rejects that no mend has corrected. It contains the condition of
- * loads_rejects_idx, so the planner can use that index.
- */
+/** Loads with rejects that no mend has corrected, with the condition of loads_rejects_idx. */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
   and loads.rows_rejected > count_mended(loads.load_id)
@@ -31,7 +28,7 @@ export interface JobFilter {
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Idempotency key that a request used within the last 24 hours to create or change the job. */
+  /** Used by a request of the last 24 hours to create or change the job. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -68,10 +65,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   return jobs;
 }
 
-/**
- * Returns a page of jobs, newest first. The page begins after the job `after`. `total` is the
- * number of jobs on all pages.
- */
+/** Newest first, after the job `after`. `total` counts all pages. */
 export async function pageJobs(
   db: Database,
   environmentId: number,
@@ -91,17 +85,14 @@ export async function pageJobs(
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     .offset(page.offset ?? 0)
-    // Cast, because the generated types make all columns of views nullable.
+    // Generated types make all columns of views nullable.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const { items: jobs, next } = takePage(await rows.execute(), page.limit, ({ jobId }) => jobId);
   return { jobs, total, next };
 }
 
-/**
- * Returns true if fewer than `max` jobs are unfinished. Counts no more than `max` jobs, which
- * limits the cost.
- */
+/** Counts at most `max` unfinished jobs. */
 export async function hasQueueRoom(db: Database, environmentId: number, max: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
     select count(*)
@@ -114,9 +105,7 @@ export async function hasQueueRoom(db: Database, environmentId: number, max: num
   return unfinished < max;
 }
 
-/**
- * The part of a job's document that is the same for all kinds of jobs: origin, options and phases.
- */
+/** Part of a job's document that all kinds share. */
 export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
@@ -143,8 +132,7 @@ export async function readJobHistory(
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
-  // `ended_at` is the start of the transaction that ended the job. A phase of that transaction may
-  // have a later time. Such a phase is shown with the time of the end.
+  // `ended_at` is the start of the transaction that ended the job. Its phases may have later times.
   const last = endedAt?.getTime() ?? Number.POSITIVE_INFINITY;
   const reached = times.flatMap(({ phase, at }) =>
     at === null ? [] : [{ phase, at: new Date(Math.min(Date.parse(at), last)) }],
@@ -156,7 +144,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     options,
-    // If the request of an export is too long to show, it is `null` here.
+    // `null` for a request of an export that is too long to show.
     optionsCut: optionsCut || row.options['request'] === null,
     phases: reached,
   };
@@ -216,7 +204,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     where ${isJob}`;
 }
 
-/** Returns the options under the names that requests use. */
+/** Names options as requests do. */
 function named({ source, request, ...rest }: HistoryRow['options']): object {
   if (source !== undefined) return { ...rest, ...toGivenSource(source as SourceOptions) };
   return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };
@@ -235,7 +223,7 @@ function shorten(value: unknown): unknown {
 
 const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // A killed worker leaves its row behind. The row is kept for an hour.
+  // A killed worker's row is kept for an hour.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 

@@ -6,21 +6,17 @@ import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-// Lanes of jobs. A lane contains an environment's loads and deletions, which run one by one in the
-// order in which they were accepted.
+// A lane has an environment's loads and deletions, which run one by one in the order of acceptance.
 
-/** First key of a lane's advisory lock. The second key is the id of the environment. */
+/** First key of the advisory lock. The second is the environment's id. */
 const laneLock = 0x4c414e45;
 
-/**
- * Locks the lane until the transaction ends. Other transactions cannot start, retry or add jobs in
- * the lane.
- */
+/** Until the transaction ends, others cannot start, retry or add jobs in the lane. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
 }
 
-/** Locks the lane like `lockLane`. Returns false if another transaction has locked it. */
+/** Returns false if another transaction has locked the lane. */
 export function tryLockLane(db: Database, environmentId: number): Promise<boolean> {
   return isTrue(prepared(db))`select pg_try_advisory_xact_lock(${laneLock}, ${environmentId}) as locked`;
 }
@@ -31,10 +27,7 @@ interface LaneHead {
   readonly jobId: string;
 }
 
-/**
- * Returns the next job of the lane. `null` if a job is running or no job is waiting. A transaction
- * that starts the job must have locked the lane before.
- */
+/** Next job, or `null` if one is running or none waits. To start it, lock the lane before. */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   const next = await firstRow<LaneHead & { status: string }>(prepared(db))`
     select kind, id, job_id as "jobId", status
@@ -42,11 +35,11 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // If a job is running, the statement returns that job, and no other job may start.
+  // A running job would be first.
   return next?.status === 'queued' ? next : null;
 }
 
-/** Returns environments in which jobs are waiting and no job is running. */
+/** Environments with waiting jobs and none running. */
 export function idleLanes(db: Database): Promise<number[]> {
   return columnOf<number>(prepared(db))`
     select environment_id as "environmentId"
@@ -56,10 +49,7 @@ export function idleLanes(db: Database): Promise<number[]> {
     having not bool_or(status = 'processing')`;
 }
 
-/**
- * Returns SQL for the number of unfinished jobs ahead of a queued job, counted up to
- * MAX_COUNTED_AHEAD. The SQL contains a subquery, so use it for single jobs and not for lists.
- */
+/** Unfinished jobs ahead of a queued one, up to MAX_COUNTED_AHEAD. A subquery, not for lists. */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
   return sql<number>`case when ${ref('status')} = 'queued' then (
@@ -75,19 +65,15 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   ) else 0 end`;
 }
 
-/** Period over which the rate of a running load is measured. */
+/** Period of measuring a load's rate. */
 const rateSeconds = 30;
 
-/**
- * Returns lanes that have unfinished jobs. The lane whose oldest job has waited longest is first.
- * The field `running` is the running job of the lane, or `null`.
- */
+/** Lanes with unfinished jobs, longest waiting first. `running` is the running job, or `null`. */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// This statement reads all chunks of running loads (at most a few thousand). It does not read
-// chunks of waiting loads.
+// Reads the chunks of running loads (at most a few thousand), not of waiting ones.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at
@@ -140,10 +126,7 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/**
- * Returns whether a deletion was accepted after the load. If so, the load's file must not be used
- * again.
- */
+/** A load's file must not be used again after a later deletion. */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
     select exists (

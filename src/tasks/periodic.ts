@@ -6,13 +6,10 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** A limit that is never reached, because periodic tasks must not fail permanently. */
+/** Periodic tasks must not fail permanently. */
 const endless = 1_000_000;
 
-/**
- * Members of `TaskKind` that all kinds of periodic tasks have in common. Each kind has a single
- * task, which all workers share.
- */
+/** Shared members of periodic kinds. Each kind has one task, which all workers share. */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,
@@ -20,7 +17,7 @@ export const periodic = {
   fail: async () => undefined,
 };
 
-/** Adds the task if it is missing. */
+/** Does nothing if the task exists. */
 export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
   const task = await insertTask(context.db, {
     kind,

@@ -4,9 +4,8 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * Refuses a request if the environment has too many unfinished jobs. If the idempotency key is
- * known, the request is not refused, because it gets the earlier response. If n requests arrive at
- * the same time, they may exceed the limit by up to n.
+ * Refuses a request if the environment has too many unfinished jobs, unless its key is known and
+ * gets the earlier response. n concurrent requests may exceed the limit by n.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

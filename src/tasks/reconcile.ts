@@ -8,12 +8,12 @@ import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { takeUnnotifiedTasks } from './unnotified-store.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** If no worker has claimed a task within this time after a notice, the notice is repeated. */
+/** A notice is repeated if no worker has claimed the task within this time. */
 const notifyAgainMs = 5_000;
 
 /**
- * Ends lost sessions, frees the tasks of vanished workers, and repeats lost notices. Then calls
- * `reconcile` of each kind of task. Several processes may call this concurrently and repeatedly.
+ * Ends lost sessions, frees tasks of vanished workers, repeats lost notices, and calls `reconcile`
+ * of each kind. Several processes may call this.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -50,13 +50,12 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** While no task is active, only one in this number of polls reconciles. */
+/** Without active tasks, one poll in this number reconciles. */
 const POLLS_AT_REST = 5;
 
 /**
- * Checks for active tasks immediately and every RECONCILE_MS. While there are active tasks,
- * reconciles and calls `onTasks` each time, because a notice may have been lost. A failed poll is
- * logged and repeated.
+ * Polls immediately and every RECONCILE_MS. With active tasks, reconciles and calls `onTasks`,
+ * because a notice may have been lost. A failed poll is logged and repeated.
  */
 export function startReconciler<C extends TaskContext>(
   context: C,
@@ -79,14 +78,14 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a suspect in a separate worker process, and resolves when that process ends. A suspect is a
- * task that has lost SUSPECT_LOSSES workers. Another task in the same process may have caused these
- * losses. If the suspect runs alone and still loses its worker, the suspect is the cause.
+ * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process until that ends.
+ * Another task of the same process may have caused the losses. If it is lost alone, the suspect is
+ * the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
 interface Suspects {
-  /** Starts a suspect if one is due and no other suspect is running. */
+  /** Starts a suspect if one is due and none is running. */
   wake(): void;
   stop(): Promise<void>;
 }

@@ -9,9 +9,8 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * Signals that stop tasks. `stopping` is aborted when the worker begins to stop, and stops tasks
- * whose kind stops at once. `deadline` is aborted at the shutdown deadline, and stops all other
- * tasks.
+ * `stopping`: the worker begins to stop, as do tasks that stop at once. `deadline`: the shutdown
+ * deadline, for all others.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -21,10 +20,7 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/**
- * Maximum number of tasks that a worker tries to claim. The first ones may be claimed by other
- * workers at the same time.
- */
+/** Tasks that a worker tries to claim, because other workers may be faster. */
 const candidates = 16;
 
 export async function runNextTask<C extends TaskContext>(
@@ -46,7 +42,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Another worker was faster. Tries the next candidate.
+    // Another worker was faster.
     if (claim === null) continue;
     turns.markServed(next.environmentId);
     return claim;
@@ -126,9 +122,8 @@ async function releaseClaim<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // This attempt no longer owns the task. A transient error is normal in this case, because the
-    // new owner or a cancellation ended the session. Any other error may have occurred after the
-    // commit that ended the task, so it is logged as a warning.
+    // A transient error is normal, because the new owner or a cancellation ended the session.
+    // Another error may have come after the commit that ended the task.
     return sort === 'transient' ? log.info(line, lostClaim) : log.warn(line, lostClaim);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
@@ -149,8 +144,8 @@ function sortOf(error: unknown): keyof Tolerance {
 }
 
 /**
- * Releases the task, and does not count the attempt. First ends the session of the work, which
- * releases its locks. If the work continues, its writes fail at the fence.
+ * Does not count the attempt. Ends the session first, which releases its locks. Work that continues
+ * fails at the fence.
  */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
@@ -163,10 +158,7 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
   }
 }
 
-/**
- * Waits for the work. At the deadline, throws the signal's reason without waiting any longer. The
- * work may continue, but the fence prevents its commit.
- */
+/** Throws the signal's reason at the deadline. Work that continues fails at the fence. */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
   let onAbort: () => void = () => undefined;
@@ -181,12 +173,12 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Maximum number of environments that `Turns` remembers. All others count as never served. */
+/** All other environments count as never served. */
 const maxRemembered = 1_000;
 
 /**
- * Remembers the order in which this process has served environments. Among environments with the
- * same number of running tasks, the one that was served longest ago is next.
+ * Order in which this process has served environments. Among equal numbers of running tasks, the
+ * environment served longest ago is next.
  */
 export class Turns {
   readonly #served = new Set<number>();
@@ -196,7 +188,7 @@ export class Turns {
   }
 
   markServed(environmentId: number): void {
-    // A Set keeps the order of insertion, so this moves the environment to the end.
+    // Moves the environment to the end: a Set keeps the order of insertion.
     this.#served.delete(environmentId);
     this.#served.add(environmentId);
     const [oldest] = this.#served;

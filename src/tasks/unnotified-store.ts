@@ -6,27 +6,18 @@ import { isNotifiedLongAgo } from './worker-store.ts';
 
 interface UnnotifiedTask extends DueTask {
   /**
-   * True if the task was notified before, but no task of its kind and environment is running. The
-   * worker that received the notice may be dead.
+   * True if the task was notified before, but none of its kind and environment runs: the worker may
+   * be dead.
    */
   readonly again: boolean;
 }
 
-/**
- * Maximum number of waiting tasks per kind and environment that are notified at a time. Further
- * tasks are notified after these.
- */
+/** Waiting tasks per kind and environment that are notified at a time. */
 export const NOTIFIED_TASKS = 1_000;
-/**
- * If no task of a kind is running in an environment, only this number of its waiting tasks is
- * notified.
- */
+/** The same if none of them is running. */
 const repeatedTasks = 8;
 
-/**
- * Returns due tasks whose last notice is missing or older than `olderThanMs`, and records a new
- * notice for them.
- */
+/** Returns due tasks with no notice, or one older than `olderThanMs`, and records a new one. */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],

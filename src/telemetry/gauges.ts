@@ -6,7 +6,7 @@ import type { HealthReport } from './health/ready.ts';
 import type { Backlog, LoadRows, Unfinished } from './health/store.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Number of connections in the pool for records and uploads, as counted by pg. */
+/** Connections of the pool for records and uploads, as counted by pg. */
 export interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;
@@ -16,9 +16,8 @@ export interface PoolCounts {
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
 /**
- * Gauges by name. Each consists of a help text, a function that reads the value, and the names of
- * the labels. A gauge with one label may have several values: the function then returns an object
- * whose keys are the values of the label. For several labels, the function returns samples.
+ * By name: help text, reader of the value, and labels. With one label, the reader may return an
+ * object by its values. With several, it returns samples.
  */
 export type Gauges<T> = Readonly<
   Record<
@@ -151,10 +150,7 @@ export const databaseGauges: Gauges<boolean> = {
   ],
 };
 
-/**
- * Registers the gauges, and returns a function that sets their values. If that function gets
- * `null`, the page does not contain the gauges.
- */
+/** Returns a function that sets the values. `null` removes the gauges from the page. */
 export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
     const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });

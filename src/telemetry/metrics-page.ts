@@ -29,10 +29,7 @@ interface MetricsSources {
   readonly figures: readonly FigureSeam[];
 }
 
-/**
- * Creates the page of one system. The page has a registry of its own, because a process may contain
- * two systems.
- */
+/** With a registry of its own, because a process may contain two systems. */
 export function createMetricsPage(
   counters: Metrics,
   { watch, health, pool, droppedLogLines, figures }: MetricsSources,
@@ -58,7 +55,7 @@ export function createMetricsPage(
   };
 }
 
-/** Registers a counter whose values are read each time the page is rendered. */
+/** The values are read when the page is rendered. */
 function count(
   registry: Registry,
   [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
@@ -122,9 +119,8 @@ interface Distributions {
 }
 
 /**
- * Registers histograms whose values have already been counted. A histogram of prom-client cannot
- * start with existing counts. Therefore, this function registers an object that has only the
- * members that the registry uses.
+ * Registers counted histograms. A histogram of prom-client cannot start with counts, so the object
+ * has only what the registry uses.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -157,8 +153,8 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Figures are reused for this many times as long as it took to read them. Reading them, even for
- * all loads, therefore uses at most a hundredth of a connection's time.
+ * Figures are reused for this many times as long as they took to read, so reading uses at most a
+ * hundredth of a connection's time.
  */
 const restPerWork = 100;
 
@@ -168,10 +164,7 @@ const core: readonly Figures[] = [
   { gauges: changeGauges, read: readChangeLog },
 ];
 
-/**
- * Creates the gauges of the ledger. Call `refresh` before they are read. Figures that cannot be
- * read at present are omitted.
- */
+/** Call `refresh` before reading. Figures that cannot be read are omitted. */
 function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
   const showUp = register(registry, databaseGauges);
   const showBacklog = register(registry, backlogGauges);
@@ -189,8 +182,8 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // Figures are read one after another, so that reading uses only one of the two connections in
-      // the watch pool. /health/ready needs the other.
+      // One after another, on one of the two connections of the watch pool. /health/ready needs the
+      // other.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },
@@ -208,8 +201,7 @@ function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figur
   );
   return {
     /**
-     * Reads the figures. Returns false if this takes longer than a scrape waits. The page then
-     * shows the previous figures.
+     * False if reading takes longer than a scrape waits. The page then shows the previous figures.
      */
     refresh: async () => 'value' in (await ask()),
     show: (isUp: boolean) => show(isUp ? (latest as never) : null),

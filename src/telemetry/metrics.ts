@@ -1,7 +1,6 @@
 /*
  * Metrics for Prometheus, health checks and the log. Counters are plain numbers until they are
- * scraped. The gauges of the ledger are read from the database, at intervals of several seconds or
- * more.
+ * scraped. Gauges of the ledger are read at intervals of several seconds or more.
  */
 
 import type { Logger } from 'pino';
@@ -10,12 +9,12 @@ import { addRates, type Counted } from './rate-store.ts';
 
 const RATES_FLUSH_MS = 5_000;
 
-/** A histogram. Adding a value takes a few additions and does not allocate memory. */
+/** Adding a value takes a few additions and no memory. */
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * For each bound, the number of values that are at most this bound but greater than the previous
-   * one. The last item is the number of values that are greater than all bounds.
+   * Values up to each bound and above the previous one. The last item counts those above all
+   * bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -34,19 +33,14 @@ export class Distribution {
   }
 }
 
-/** Kinds of records. Items of batches are counted as `batches`, and not as their own kind. */
+/** Items of batches count as `batches`, not as their own kind. */
 type RecordEntity = keyof Metrics['byEntity'];
-/**
- * `refused`: the caller must correct the record. `failed`: the caller can send the record again.
- */
+/** `refused`: to be corrected by the caller. `failed`: may be sent again. */
 type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/**
- * Bounds for the duration of a request in seconds. They range from a single record on an idle
- * machine to an upload of gigabytes.
- */
+/** Seconds, from a single record on an idle machine to an upload of gigabytes. */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -79,9 +73,9 @@ export interface MetricsPage {
 }
 
 /**
- * Figures of single records and routes. They do not contain environments, keys or ids. Incrementing
- * a plain number takes 20 ns. prom-client would take a microsecond, so it is loaded only at the
- * first scrape (`openPage`).
+ * Figures of single records and routes, without environments, keys or ids. Incrementing a number
+ * takes 20 ns. prom-client would take a microsecond, so it is loaded at the first scrape
+ * (`openPage`).
  */
 export class Metrics {
   readonly byEntity = {
@@ -91,7 +85,7 @@ export class Metrics {
     batches: new EntityMetrics(),
   } as const;
   readonly #routes = new Map<string, RouteMetrics>();
-  /** Durations of requests in seconds, by pattern of the route. */
+  /** In seconds, by pattern of the route. */
   readonly durations = new Map<string, Distribution>();
   readonly #openPage: (metrics: Metrics) => Promise<MetricsPage>;
   #page: Promise<MetricsPage> | undefined;
@@ -100,7 +94,7 @@ export class Metrics {
     this.#openPage = openPage;
   }
 
-  /** `seconds` is the time from sending the window's statement until its commit. */
+  /** From sending the window's statement until its commit. */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
     windowRecords.add(records);
@@ -115,10 +109,7 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /**
-   * Returns the metrics of a route. Call it once per route, with the pattern of the route and not
-   * with the path of a request.
-   */
+  /** Once per route, with its pattern instead of a request's path. */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const existing = this.#routes.get(key);
@@ -134,15 +125,12 @@ export class Metrics {
     return this.#routes.values();
   }
 
-  /**
-   * Renders Prometheus' text format. Takes at most about two seconds, even while the database
-   * hangs.
-   */
+  /** Prometheus' text format. Takes at most about two seconds, even if the database hangs. */
   async render(): Promise<{ readonly contentType: string; readonly text: string }> {
     return (await this.page()).render();
   }
 
-  /** Opens the page, which also measures the process (event loop, memory, garbage collection). */
+  /** The page also measures the process (event loop, memory, garbage collection). */
   page(): Promise<MetricsPage> {
     this.#page ??= this.#openPage(this);
     return this.#page;
@@ -150,9 +138,9 @@ export class Metrics {
 }
 
 /**
- * Counts incoming records per minute, for a plot in the console. Every few seconds, a single
- * statement stores the counts of all environments. If the process is killed, the plot lacks the
- * counts that were not yet stored, but the ledger is complete.
+ * Counts incoming records per minute for the console's plot. One statement stores the counts of all
+ * environments every few seconds. A killed process loses those not yet stored, but the ledger is
+ * complete.
  */
 export class Rates {
   readonly #db: Database;
@@ -174,10 +162,7 @@ export class Rates {
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 
-  /**
-   * Adds the counts to the stored rates. Never throws. If storing them fails, the counts are
-   * missing from the plot.
-   */
+  /** Never throws. Counts that cannot be stored are missing from the plot. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -13,10 +13,7 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
   sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
 const periodMinutes = Object.values(RATE_PERIODS);
 
-/**
- * Adds counts to the current step of each period. The environments are sorted, so that two
- * processes cannot block each other.
- */
+/** In the order of environments, so that two processes cannot block each other. */
 export async function addRates(
   db: Database,
   countsByEnvironment: ReadonlyMap<number, Counted>,

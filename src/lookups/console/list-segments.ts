@@ -11,10 +11,7 @@ interface SegmentChoice {
   readonly isCut: boolean;
 }
 
-/**
- * Maximum number of pages loaded for a list of segments to choose from. `isCut` is true if there
- * are more pages.
- */
+/** `isCut` is true if there are more pages. */
 const mostPages = 50;
 
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {

@@ -123,10 +123,7 @@ interface EditorProps {
 
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
-/**
- * Form for a segment. Counts the matching users on demand. A segment of the definitions file cannot
- * be saved here.
- */
+/** Counts the matching users on demand. A segment of the file cannot be saved here. */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');

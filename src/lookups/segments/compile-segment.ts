@@ -23,9 +23,8 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Compiles the condition that the user `scope.user` belongs to the environment and the segment. The
- * condition is true or false, but never null. Combine it with other conditions by `and`, so that
- * PostgreSQL can use joins. The search path must contain the schema `sluice`.
+ * The condition that `scope.user` belongs to the environment and the segment, never null. Combine
+ * it by `and`, so that PostgreSQL can use joins. The search path must contain `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -55,10 +54,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/**
- * Returns the condition on the user's company. If the user has no company, all its properties count
- * as missing.
- */
+/** Without a company, its properties are missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb
@@ -85,10 +81,7 @@ function testProfile(
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
 
-/**
- * Columns of profiles that conditions can test like properties. If a profile has a property with
- * the same name, the column is tested.
- */
+/** Columns tested like properties, in preference to properties of the same name. */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
   ['company_id', 'id'],
@@ -98,8 +91,7 @@ const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;
-  // "At most n events" includes no events at all. Therefore, it is the negation of "at least n + 1
-  // events".
+  // "At most n" includes none, so it is the negation of "at least n + 1".
   if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
   return happened(condition, scope, atLeast, atMost);
 }
@@ -127,9 +119,9 @@ function happened(
 }
 
 /**
- * Query for the users with at least `atLeast` and at most `atMost` events. Use it as a derived
- * table: PostgreSQL can then count the events of all users, or only those of a single user. In `in
- * (select …)`, it would keep all counts in memory, or scan the events again for each user.
+ * Users with `atLeast` to `atMost` events. As a derived table, PostgreSQL can count the events of
+ * all users or of one. In `in (select …)`, it would keep all counts in memory, or scan the events
+ * for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

@@ -3,7 +3,9 @@ import { Fault } from '../../base/errors.ts';
 import { MAX_COMPARED_CHARS } from '../limits.ts';
 import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
-/* Conditions are never null. Therefore, `not` also works for missing properties. */
+/*
+ * Conditions are never null, so `not` also works for missing properties.
+ */
 
 export function testMember(
   metadata: RawBuilder<unknown>,
@@ -36,7 +38,7 @@ export function testMember(
       );
     case 'compare_date':
     case 'within_days':
-      // Dates in properties are always strings.
+      // Dates in properties are strings.
       return testExtracted(metadata, name, compareTextAsDate(extracted.text, test, now));
     default:
       return test satisfies never;
@@ -45,13 +47,13 @@ export function testMember(
 
 const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
 
-/** Unpacking a large object is expensive, so the member is extracted only once. */
+/** Once, because unpacking a large object is expensive. */
 function testExtracted(
   metadata: RawBuilder<unknown>,
   name: string,
   holds: RawBuilder<boolean>,
 ): RawBuilder<boolean> {
-  // Without `offset 0`, PostgreSQL would extract the member again wherever the query uses it.
+  // Without `offset 0`, PostgreSQL would extract the member at each use.
   return sql`(
     select ${holds}
     from (select ${metadata} -> ${text(name)} as value, ${metadata} ->> ${text(name)} as text offset 0) as stored
@@ -98,10 +100,7 @@ export function testInstantColumn(
   throw new Fault(`readSegment lets nobody ask ${test.kind} of an instant`);
 }
 
-/**
- * Condition that a string is in a list. If the list has only one item, the condition uses `=`, from
- * which PostgreSQL can derive conditions on joined tables.
- */
+/** For one item, `=` lets PostgreSQL derive conditions on joined tables. */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
   if (first === undefined) return sql`false`;
@@ -109,10 +108,7 @@ function isTextOf(column: RawBuilder<string | null>, strings: readonly string[])
   return sql`(${column} is not null and ${column} ${same})`;
 }
 
-/**
- * Condition that a JSON value is in a list. If the list has only one item, the condition uses `@>`,
- * which a GIN index supports.
- */
+/** For one item, a GIN index supports `@>`. */
 function sameJson(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -126,12 +122,9 @@ function sameJson(
   return sql`(${sql.join(contained, sql` or `)})`;
 }
 
-/**
- * Returns the forms in which `values` may be stored. CSV files and identify calls may have stored
- * numbers and booleans as strings.
- */
+/** CSV files and identify calls may have stored numbers and booleans as strings. */
 function spellings(values: readonly Scalar[]) {
-  /** For numbers, one spelling is enough: PostgreSQL compares JSON numbers by value. */
+  /** One spelling is enough: PostgreSQL compares JSON numbers by value. */
   const jsons: string[] = [];
   const strings: string[] = [];
   const numbers: number[] = [];
@@ -148,8 +141,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Values from definitions are strings with a cast. They are parameters, except in COPY, which
- * cannot have parameters. There, `src/postgres/copy-out.ts` passes them as settings.
+ * Strings with a cast. They are parameters, except in COPY, for which `src/postgres/copy-out.ts`
+ * makes settings of them.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -165,8 +158,7 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * The list after `in` is a subquery. PostgreSQL hashes a subquery, but hashes an array only if the
- * array is constant.
+ * PostgreSQL hashes a subquery after `in`, but only a constant array.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -180,14 +172,14 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/** Puts an array into one parameter, because a statement has at most 65 535 parameters. */
+/** One parameter for an array, because a statement has at most 65 535. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
 /*
- * These operators compare only strings that have the form of a number or of a date. The form is
- * checked in `case`, because PostgreSQL may evaluate the operands of `and` in any order.
+ * Only strings in the form of a number or date are compared. `case` checks it, because PostgreSQL
+ * may evaluate the operands of `and` in any order.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -213,7 +205,7 @@ function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
-/** Searches by bytes, so collations and wildcards have no effect. */
+/** By bytes, without collations and wildcards. */
 function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
@@ -238,24 +230,18 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/**
- * Compares an instant with a date or an instant. Dates are days in UTC. An instant is greater than
- * a date if it is after the end of that day.
- */
+/** Dates are days in UTC. An instant is greater than a date after the end of that day. */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
-    // Adds hours, because a day in the session's time zone may have more or fewer than 24 hours.
+    // A day in the session's time zone may not have 24 hours.
     if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
     if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
   }
   return sql`${stored} ${operator[comparison]} ${start}`;
 }
 
-/**
- * Applies a condition to the number in a string. Returns false if the string is not a number.
- * `isNumeral` accepts the same strings in JavaScript.
- */
+/** False if the string is not a number. `isNumeral` accepts the same in JavaScript. */
 function ifNumeral(
   stored: RawBuilder<string | null>,
   holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
@@ -268,7 +254,7 @@ function ifNumeral(
   end`;
 }
 
-/** For speed, the regular expression does not check the calendar. */
+/** For speed, the calendar is not in the regular expression. */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -287,9 +273,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * Converts text to an instant. The default zone is UTC. PostgreSQL would round more than six
- * decimals of a second, so further decimals are removed. Only a text of more than 26 bytes can have
- * them.
+ * In UTC by default. Removes decimals beyond six, which PostgreSQL would round. Only a text of more
+ * than 26 bytes has them.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
@@ -304,10 +289,7 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/**
- * Tests whether a string is short enough to be compared. Counts bytes instead of characters,
- * because numbers and dates are ASCII.
- */
+/** In bytes, because numbers and dates are ASCII. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }
@@ -315,9 +297,7 @@ function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
 
-/**
- * Returns a date as text that PostgreSQL converts to the same instant under all session settings.
- */
+/** PostgreSQL reads the result as the same instant under all session settings. */
 function instantText(date: string): string {
   const instant = date.replace(beyondMicroseconds, '$1');
   return zone.test(instant) ? instant : `${instant}Z`;
@@ -326,9 +306,8 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Returns true if the text is a JSON number. Therefore, `007` and `+1` are strings. The exponent
- * has at most three digits, because PostgreSQL refuses larger exponents. `ifNumeral` makes the same
- * check in SQL.
+ * A JSON number, so `007` and `+1` are strings. PostgreSQL refuses exponents of more than three
+ * digits. `ifNumeral` is the same in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

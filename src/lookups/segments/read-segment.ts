@@ -31,9 +31,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
 
-/**
- * Reads a definition in the language of docs/segments.md from parsed JSON. Reports all problems.
- */
+/** Reads parsed JSON in the language of docs/segments.md. Reports all problems. */
 export function readSegment(definition: unknown): SegmentReading {
   const reader = new Reader();
   const segment = reader.readNode(definition, [], 1);
@@ -73,10 +71,7 @@ class Reader {
     return { kind, segments };
   }
 
-  /**
-   * Returns true if a group is allowed at `depth`. Reports other members of the object, because
-   * a group must be the only member.
-   */
+  /** A group must be the only member of its object. Reports others. */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;
@@ -120,10 +115,7 @@ class Reader {
     return true;
   }
 
-  /**
-   * True if the segment exceeds the maximum number of conditions, or if the maximum number of
-   * problems is reached. Further problems are not reported.
-   */
+  /** Further problems are not reported once the conditions or the problems are too many. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
@@ -192,7 +184,7 @@ function testOf(operator: Operator, value: unknown): PropertyTest {
   }
 }
 
-/** A line of a definition in words. `depth` is the number of enclosing groups. */
+/** `depth` is the number of enclosing groups. */
 interface SegmentLine {
   readonly depth: number;
   readonly text: string;
@@ -210,7 +202,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // The description keeps a double negation, because the operator wrote it.
+      // The operator wrote the double negation.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':
@@ -225,7 +217,7 @@ function describeProperty(condition: PropertyCondition): string {
   return describeTest(condition, `${nameOf(condition.property)}${of}`);
 }
 
-/** Returns a name, in quotes if it could be mistaken for other words of the description. */
+/** Adds quotes if the name could be mistaken for other words. */
 function nameOf(property: string): string {
   return /^[\w.$-]+$/.test(property) ? property : JSON.stringify(property);
 }

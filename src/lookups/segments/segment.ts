@@ -13,9 +13,9 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment of users. `readSegment` reads it from a definition (docs/segments.md). An operator such
- * as `not_in_last_days` is represented as a negated `in_last_days`. `compileSegment` converts a
- * segment to SQL, with all values as parameters.
+ * A segment of users, which `readSegment` reads from a definition (docs/segments.md).
+ * `not_in_last_days` and the like are negated operators. `compileSegment` makes SQL with all values
+ * as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
@@ -30,18 +30,18 @@ export interface PropertyCondition {
   readonly kind: 'property' | 'company_property';
   readonly property: string;
   readonly test: PropertyTest;
-  /** True if the test is negated. A missing property then matches. */
+  /** A missing property matches a negated test. */
   readonly negated: boolean;
 }
 
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** Minimum number of events. 0 is allowed only together with `atMost`. */
+  /** 0 only together with `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** Conditions on the event's properties. All of them must be true. */
+  /** All must be true. */
   readonly where: readonly EventPropertyCondition[];
 }
 
@@ -58,30 +58,26 @@ export type PropertyTest =
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }
   | { readonly kind: 'exists' }
   | { readonly kind: 'compare_number'; readonly comparison: Comparison; readonly number: number }
-  /** Date in the form that the schema of definitions requires. */
+  /** In the form of the schema. */
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 
 export interface SegmentScope {
   readonly environmentId: number;
-  /**
-   * Instant at which a period such as "within 7 days" ends. All statements of a response use the
-   * same time.
-   */
+  /** End of a period such as "within 7 days", shared by all statements of a response. */
   readonly now: Date;
 }
 
 export interface UserScope extends SegmentScope {
   readonly user: string;
-  /** Range of user ids. Events of users outside the range need not be counted. */
+  /** Events of users outside this range of ids need not be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
   /** The only user whose events need to be counted. */
   readonly only?: string;
 }
 
 /*
- * The language of docs/segments.md as schemas: one schema for each condition, and one schema of the
- * complete language for editors.
+ * The language of docs/segments.md: a schema for each condition, and one of all for editors.
  */
 
 const text = (minLength: number, maxLength: number) =>
@@ -93,7 +89,7 @@ const text = (minLength: number, maxLength: number) =>
     words: () => 'must not hold U+0000 or half a surrogate pair',
   });
 
-/** Excludes numbers such as 1e400, which JavaScript parses as Infinity. */
+/** Excludes 1e400, which JavaScript parses as Infinity. */
 const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.Boolean()], {
   problem(value: unknown) {
     if (typeof value === 'number') return 'must be a number within ±1.8e308';
@@ -108,12 +104,9 @@ const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.B
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
-/** At least one character, because every string contains the empty string. */
+/** Every string contains the empty string. */
 const part = text(1, maxSegmentStringChars);
-/**
- * Excludes dates that PostgreSQL cannot convert: the year 0000, and zone offsets of 16 hours or
- * more.
- */
+/** PostgreSQL cannot convert the year 0000 and zone offsets of 16 hours or more. */
 const date = Type.String({
   description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
   maxLength: MAX_COMPARED_CHARS,

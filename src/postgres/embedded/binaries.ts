@@ -14,7 +14,7 @@ export interface Binaries {
   readonly major: string;
 }
 
-/** Finds binaries that the account can run: those in node_modules, or else a copy. */
+/** Provides binaries that the account can run, from node_modules or a copy. */
 export async function provideBinaries({
   account,
   layout,

@@ -1,6 +1,6 @@
 /**
- * The checks of `sluice status`. A check that throws or hangs becomes a finding, and the others
- * continue. Checks do not start services or migrate the database. Findings do not contain secrets.
+ * Checks of `sluice status`. One that throws or hangs becomes a finding. Checks start no services
+ * and migrate nothing. Findings contain no secrets.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { askRedis, explainRedis } from '../../queue/redis.ts';
 import { type Finding, failed, ok, runChecks, warning } from './findings.ts';
 import { checkPostgres } from './postgres.ts';
 
-/** Checks everything that a service with this configuration needs. Never throws. */
+/** Never throws. */
 export async function examine(config: Config): Promise<Finding[]> {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const findings = await runChecks([
@@ -55,10 +55,7 @@ function adviseOnStorage(storage: Config['storage']): string {
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
-/**
- * Without PUBLIC_URL, links contain the `Host` header of the request, which the sender of the
- * request can choose.
- */
+/** Without PUBLIC_URL, links contain the request's `Host`, which its sender can choose. */
 function checkLinks({ publicUrl, host }: Config): Finding {
   if (publicUrl !== null) return ok('links', `Links lead to ${publicUrl}`);
   if (/^(127\.|::1$|localhost$)/.test(host)) return ok('links', 'Links lead to this machine');
@@ -66,10 +63,7 @@ function checkLinks({ publicUrl, host }: Config): Finding {
   return warning('links', state, 'Set PUBLIC_URL to the address that callers use.');
 }
 
-/**
- * Checks that Node has at least the version in `engines` of package.json. Package managers only
- * warn if it does not.
- */
+/** Package managers only warn about the version in `engines`. */
 async function checkNode(): Promise<Finding[]> {
   const { engines } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
     readonly engines: { readonly node: string };
@@ -93,7 +87,7 @@ async function checkDatabase(config: Config): Promise<readonly Finding[]> {
   return checkPostgres(url, config);
 }
 
-/** Minimum version that BullMQ recommends. BullMQ refuses versions below 5. */
+/** BullMQ recommends 6.2, and refuses versions below 5. */
 const leastRedis = '6.2.0';
 const refusedRedis = '5.0.0';
 
@@ -135,10 +129,7 @@ async function checkDisks(config: Config): Promise<Finding[]> {
 const sample = Buffer.from('sluice status: written, read in part and in whole, and removed\n'.repeat(64));
 const [start, end] = [1_000, 1_100];
 
-/**
- * Checks the storage with a small file. Writes, reads and removes it in the same way as loads and
- * exports do with large files.
- */
+/** Does with a small file what loads and exports do with large ones. */
 export async function checkStorage(files: FileStore): Promise<Finding[]> {
   await files.check();
   const ref = await writeWhole(await files.create(), [sample]);
@@ -161,10 +152,7 @@ const secretSettings = new Set(
   Object.entries<Setting>(settings).flatMap(([key, { secret }]) => (secret === true ? [key] : [])),
 );
 
-/**
- * Removes the secrets of the configuration from the findings. Findings contain error messages of
- * servers, which may repeat what the servers received.
- */
+/** Messages of servers in findings may repeat what the servers received. */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
   const { databaseUrl, redisUrl, storage } = config;
   const credentials = storage.kind === 's3' ? storage.credentials : null;
@@ -183,7 +171,7 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
   });
 }
 
-/** Returns the URL, and its password both as written and decoded. */
+/** Returns the URL, and its password as written and decoded. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);
@@ -197,8 +185,8 @@ function passwordsOf(url: string | null): string[] {
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
 /**
- * Returns the fault of the Redis server that contains the queue, or `null`. If `away` is true,
- * Redis does not respond, and all queued work is waiting.
+ * Fault of the Redis server with the queue, or `null`. If `away`, Redis does not respond, and all
+ * queued work waits.
  */
 export async function findRedisFault(
   config: RedisConfig,

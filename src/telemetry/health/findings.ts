@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { withDeadline } from '../../base/timers.ts';
 
-/** Result of a check. `found` and `advice` are sentences for people. */
+/** `found` and `advice` are sentences for people. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'failed';
@@ -21,11 +21,11 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   readonly run: () => Promise<readonly Finding[]>;
-  /** Returns the advice that is shown if the check throws an error or takes too long. */
+  /** For a check that throws or takes too long. */
   readonly advise: (error: unknown) => string;
 }
 
-/** Returns the findings in the order of the checks. Never throws. */
+/** In the order of the checks. Never throws. */
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const runs = checks.map(({ name, deadlineMs, run, advise }) => {
     const fail = (error: unknown): Finding[] => {

@@ -1,7 +1,4 @@
-/**
- * Checks the PostgreSQL server: version, permissions, connections, settings, clock, sessions,
- * migrations.
- */
+/** Checks PostgreSQL: version, permissions, connections, settings, clock, sessions, migrations. */
 
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../../base/config.ts';
@@ -58,7 +55,7 @@ function judgeServer({ version, number, encoding, readOnly }: ServerFacts): Find
   return findings;
 }
 
-/** Checks that the role owns the schemas of sluice, or may create them. Migrations need this. */
+/** For migrations, the role must own the schemas of sluice, or be able to create them. */
 function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Finding {
   const check = 'postgres rights';
   if (foreign.length > 0) {
@@ -70,12 +67,9 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/**
- * Number of connections that a server or worker needs in addition to its pools, and number of
- * connections that a command needs.
- */
+/** Besides the pools of a server or worker, and of a command. */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
-/** Number of additional connections if the queue is in PostgreSQL. */
+/** More if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;
 
 function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {
@@ -92,10 +86,7 @@ function judgeConnections({ most, used }: ServerFacts, config: Config): Finding 
 const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
-/**
- * Settings whose value can be harmful, by name. The function gets the value in the unit of
- * `pg_settings`, and returns true if the value is harmful. The text is the advice that is shown.
- */
+/** By name, with the test of the value (in the unit of `pg_settings`) and the advice. */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>
 > = {
@@ -118,10 +109,7 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/**
- * Compares the database's clock with that of this machine. Leases depend only on the database's
- * clock, but links and idempotency also depend on this machine's.
- */
+/** Leases depend only on the database's clock, but links and idempotency also on this machine's. */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(
@@ -131,8 +119,8 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server may have read its clock at any moment of the round trip. Therefore, the measured
-  // difference may be wrong by half of the round trip's duration.
+  // The server may have read its clock at any moment of the round trip, so the difference may be
+  // wrong by half of it.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

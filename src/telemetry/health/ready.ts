@@ -5,8 +5,7 @@ const parts = ['database', 'queue', 'storage'] as const;
 type Part = (typeof parts)[number];
 
 /**
- * `degraded` means that only the queue is unavailable. Loads are still accepted, and start from the
- * ledger once the queue is back.
+ * `degraded`: only the queue is unavailable. Accepted loads start from the ledger once it is back.
  */
 type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 
@@ -15,24 +14,18 @@ export interface HealthReport {
   readonly parts: Readonly<Record<Part, 'ok' | 'away'>>;
 }
 
-/**
- * Each check throws or hangs if its part is unavailable. A part that is stored in the database has
- * no check of its own: `null`.
- */
+/** A check throws or hangs if its part is unavailable. `null` for a part in the database. */
 type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
-  /** Checks all parts within two seconds, even if a check hangs. Never throws. */
+  /** Takes at most two seconds. Never throws. */
   check(): Promise<HealthReport>;
 }
 
-/**
- * The deadline of the queue is below one second. A prober that waits for only one second then still
- * gets the state of the other parts.
- */
+/** A prober that waits for one second still gets the other parts if the queue hangs. */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
-/** Reports for each part whether that part responds. Logs each change once, with the reason. */
+/** Logs each change once, with the reason. */
 export function createHealth(checks: HealthChecks, log: Logger): Health {
   const ask = Object.fromEntries(
     parts.map((part) => [part, createProbe(checks[part] ?? nothing, { deadlineMs: deadlinesMs[part] })]),
@@ -73,17 +66,11 @@ export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
   readonly deadlineMs: number;
-  /**
-   * Returns the number of milliseconds for which the result or error of a call is reused. Default:
-   * 0.
-   */
+  /** Milliseconds for which a result or error is reused. Default: 0. */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
-/**
- * Returns a function that calls `ask` and never throws. Concurrent callers share one call, so a
- * part that hangs is called only once.
- */
+/** Never throws. Concurrent callers share one call, so a part that hangs is called once. */
 export function createProbe<T>(
   ask: () => Promise<T>,
   { deadlineMs, keepMs = () => 0 }: ProbeOptions,

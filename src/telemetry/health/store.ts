@@ -5,8 +5,8 @@ import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
 /*
- * Reads figures from the ledger for `/metrics`, `sluice status` and `/v1/overview`. The figures of
- * running jobs are read in `src/jobs/overview-store.ts`.
+ * Figures of the ledger for `/metrics`, `sluice status` and `/v1/overview`. For running jobs, see
+ * `src/jobs/overview-store.ts`.
  */
 
 export interface Unfinished {
@@ -27,7 +27,7 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** Returns SQL for an `Unfinished` object. The arguments are SQL expressions. */
+/** SQL for an `Unfinished` object, from SQL expressions. */
 export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -41,9 +41,8 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost of this statement depends on the number of unfinished jobs, and not on the number of
- * stored jobs. Every table of jobs has an index on unfinished jobs, and tasks_running_idx contains
- * the running chunks.
+ * Costs grow with unfinished jobs, not stored ones: every table of jobs has an index on them, and
+ * tasks_running_idx has the running chunks.
  */
 const backlogStatement = `
   select
@@ -79,15 +78,14 @@ const outcomeColumns = recordOutcomes.map((outcome) => `rows_${outcome}`);
 export interface LoadRows extends Readonly<Record<(typeof recordOutcomes)[number], number>> {
   readonly entity: string;
   /**
-   * Number of completed loads whose counts are wrong. Either the outcomes do not add up to the
-   * number of records read, or that number differs from the number of records received.
+   * Completed loads whose outcomes do not add up to the records read, or whose records read differ
+   * from those received.
    */
   readonly differences: number;
 }
 
 /*
- * This statement reads every stored load. It takes about 0.6 s for a million loads, so it must not
- * run often.
+ * Reads every stored load: 0.6 s for a million, so it must not run often.
  */
 const rowsStatement = `
   select
@@ -109,8 +107,8 @@ interface EnvironmentNeeds extends NeedCounts {
 }
 
 /**
- * Only this number of an environment's latest jobs is searched for failures, so that the cost does
- * not grow with the number of stored jobs.
+ * Latest jobs of an environment searched for failures, so that the cost does not grow with stored
+ * jobs.
  */
 const failuresAmong = 10_000;
 
@@ -159,16 +157,10 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /**
-   * Schemas of sluice that belong to another role, if the current role does not have the
-   * permissions of that role.
-   */
+  /** Schemas of sluice that belong to a role whose permissions the current role lacks. */
   readonly foreign: readonly string[];
   readonly missing: number;
-  /**
-   * `most` is the number of connections that the role may open. `used` is the number of connections
-   * of other programs.
-   */
+  /** `most`: connections that the role may open. `used`: connections of other programs. */
   readonly most: number;
   readonly used: number;
   readonly settings: readonly {
