@@ -15,7 +15,7 @@ import { pino } from 'pino';
 import { requireEnvironment } from '../src/access/require-environment.ts';
 import { readConfig } from '../src/base/config.ts';
 import { appendEvents } from '../src/capabilities/lake/append-events.ts';
-import { eraseFiles } from '../src/capabilities/lake/erase.ts';
+import { eraseFiles } from '../src/capabilities/lake/lake.ts';
 import { insertDeletion } from '../src/deletion/store.ts';
 import { pruneEvents } from '../src/jobs/prune-events.ts';
 import { inTransaction } from '../src/postgres/database.ts';

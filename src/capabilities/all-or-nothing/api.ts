@@ -1,10 +1,6 @@
 import type { Static } from 'typebox';
 import { choice, object, orNull, text, uuid } from '../../http/schema.ts';
 
-/**
- * States of the undo that follows a failed or cancelled load, with their descriptions in the API
- * document.
- */
 export const states = {
   ready: 'the load has not ended',
   not_needed: 'the load completed, or wrote nothing',

@@ -1,11 +1,17 @@
 import { sql } from 'kysely';
+import type { LoadStatus } from '../../domain/load.ts';
 import { type Database, hasRows } from '../../postgres/database.ts';
-import { lastUndo } from '../undo/undo.ts';
-import type { Facts } from './outcome.ts';
+import { type LatestUndo, lastUndo } from '../undo/undo.ts';
+
+export interface Facts {
+  readonly status: LoadStatus;
+  readonly hasWritten: boolean;
+  readonly undo: LatestUndo | null;
+}
 
 /**
- * SQL condition that the load has written records. A dry run writes none. If the load will start
- * over, its counts come from an earlier pass, so they are ignored.
+ * A dry run writes nothing. If the load will start over, its counts come from an earlier pass, so
+ * they are ignored.
  */
 const isWritten = sql<boolean>`(
   not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected

@@ -26,12 +26,12 @@ export function renderEntry(entry: Entry): AuditEntry {
   };
 }
 
-/** Records the download of an environment's log or, for `null`, of the whole log. */
+/** `environmentId` is `null` for the whole log. */
 export function recordDownload({ db, acts }: ActContext, environmentId: number | null): Promise<void> {
   return acts.record(db, { action: 'audit.downloaded', environmentId, thing: null, isFrequent: true });
 }
 
-/** Yields all entries as NDJSON, newest first. Uses constant memory. */
+/** Yields NDJSON, newest entry first, in constant memory. */
 export async function* exportEntries(
   db: Database,
   scope: EntryScope,

@@ -24,13 +24,10 @@ export interface Entry extends Omit<NewEntry, 'environmentId' | 'isCounted'> {
   /** `null` if the entry concerns the whole service. */
   readonly environment: string | null;
   readonly at: Date;
-  /** Time of the latest act in this entry. */
   readonly lastAt: Date;
 }
 
-/**
- * Adds entries. Callers must pass the entries in a fixed order, so that processes do not deadlock.
- */
+/** Callers must pass the entries in a fixed order, so that processes do not deadlock. */
 export async function insertEntries(db: Database, entries: readonly NewEntry[]): Promise<void> {
   await sql`
     insert into audit_entries as e (
@@ -59,10 +56,9 @@ export interface EntryFilter {
   readonly until?: Date | null | undefined;
 }
 
-/** Entries of one environment or, for the operator, of the whole service. */
 export type EntryScope = { readonly environmentId: number } | 'service';
 
-/** Returns entries before the entry `before`, newest first. */
+/** Newest first. */
 export function listEntries(
   db: Database,
   scope: EntryScope,
@@ -93,7 +89,7 @@ export function listEntries(
 
 const removedAtATime = 5_000;
 
-/** Removes entries that are older than `days`. The oldest entries have the lowest ids. */
+/** The oldest entries have the lowest ids. */
 export async function removeExpired(db: Database, days: number): Promise<number> {
   let sum = 0;
   for (;;) {

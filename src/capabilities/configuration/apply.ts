@@ -17,7 +17,6 @@ export interface EnvironmentPlan {
 
 export const isChange = ({ isNew, changes }: EnvironmentPlan): boolean => isNew || changes.length > 0;
 
-/** Compares a file with the stored environment, in a read-only transaction. */
 export function planFile(
   db: Database,
   file: EnvironmentFile,
@@ -41,9 +40,8 @@ export interface ApplyOptions extends PlanOptions {
 }
 
 /**
- * Changes an environment to what its file declares, in one transaction. Creates a missing
- * environment. Waits while another process changes the environment.
- * @throws the errors of the sections, without changing anything
+ * Creates a missing environment. Waits while another process changes the environment. If a section
+ * throws, nothing is changed.
  */
 export async function applyFile(
   { db, acts }: ActContext,

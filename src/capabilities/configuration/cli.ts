@@ -50,10 +50,7 @@ or, with --dry-run, something would change.`,
   run: (call) => withoutUsageCode(call.cli, () => run(call)),
 });
 
-/**
- * The exit code of usage errors equals `wouldChange`. Therefore, usage errors get the exit code of
- * other failures.
- */
+/** Usage errors get the exit code of other failures, because their own equals `wouldChange`. */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -108,7 +105,6 @@ function refuse({ terminal, json }: Call, { problems, problemCount }: ReadFiles)
   );
 }
 
-/** @throws CommandFailed that names all missing environments */
 async function requireEnvironments(db: Database, files: readonly EnvironmentFile[]): Promise<void> {
   const missing: string[] = [];
   for (const { environment } of files)
@@ -123,10 +119,7 @@ async function requireEnvironments(db: Database, files: readonly EnvironmentFile
 
 type IsConfirmed = (file: EnvironmentFile) => (removal: SectionChange) => boolean;
 
-/**
- * Shows the planned removals and asks the user to confirm them. A removal that was not shown is
- * refused when the file is applied.
- */
+/** A removal that was not shown here is refused when the file is applied. */
 async function confirmRemovals(
   { flags, terminal }: Call,
   db: Database,

@@ -35,11 +35,6 @@ export interface PlacedProblem {
   readonly message: string;
 }
 
-/**
- * Lists the YAML and JSON files of a folder, each named after its environment. Ignores hidden
- * files.
- * @throws CommandFailed
- */
 export async function findFiles(folder: string, only: string | undefined): Promise<NamedFile[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
     throw new CommandFailed(`The folder ${folder} cannot be read: ${messageOf(error)}`);
@@ -82,7 +77,7 @@ export interface ReadFiles {
   readonly problemCount: number;
 }
 
-/** Reads all files. If there is a problem in one of them, the caller must not apply any. */
+/** If there is a problem in one file, the caller must not apply any. */
 export async function readFiles(
   named: readonly NamedFile[],
   sections: readonly DeclaredSection[],

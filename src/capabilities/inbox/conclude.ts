@@ -23,7 +23,6 @@ const filesAtATime = 100;
 const writesAtATime = 4;
 
 /**
- * Moves refused files, and files whose load has ended, to `done` or `failed`, each with a receipt.
  * A file's destination is recorded before anything is written there, so an interrupted move can be
  * repeated.
  */
@@ -53,7 +52,6 @@ export async function concludeFiles(
   }
 }
 
-/** Writes the receipt, then moves the file, then updates the ledger. */
 async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): Promise<void> {
   const { environmentId, jobId } = file;
   const [load = null] = jobId === null ? [] : await readLoads(context, environmentId, [jobId]);
@@ -75,18 +73,15 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The moved file is not the loaded file, but one that replaced it just before the move. It must
-    // also be loaded, so it is moved back.
+    // The moved file replaced the loaded file just before the move. It must also be loaded, so it
+    // is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
   context.log.info({ file: placed, job_id: jobId, outcome, reasons }, 'inbox: file concluded');
 }
 
-/**
- * Returns true if the file is still in the inbox and its destination is free. The destination was
- * free when it was reserved, but may have been taken since.
- */
+/** The destination was free when it was reserved, but may have been taken since. */
 async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Promise<boolean> {
   const isThere = async (): Promise<boolean> => {
     const stats = await statOf(dropped);
@@ -122,7 +117,7 @@ async function findPlace(
   for (const name of placedNames(file.name, file.fileId)) {
     if (await isTaken(folder, name)) continue;
     const reserved = await reservePlace(context.db, file.fileId, outcome, `${day}/${name}`);
-    // If another process has already reserved a place for this file, that place is used.
+    // Another process may have reserved a place for this file. That place is used.
     if (reserved !== null) return findPlace(context, inbox, { ...file, ...reserved }, load);
   }
   throw new Error(`no name is free for the file in ${folder}`);

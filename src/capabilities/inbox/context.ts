@@ -19,9 +19,7 @@ export interface InboxContext extends LoadContext {
 export interface Inbox {
   /** Absolute path without symbolic links. */
   readonly path: string;
-  /**
-   * Id of the inbox, stored in a file in the directory, so that it is the same on every machine.
-   */
+  /** Stored in a file in the directory, so that it is the same on every machine. */
   readonly id: string;
 }
 
@@ -29,8 +27,8 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that opens the inbox. Only its first call creates the directory. If the
- * directory is missing later, its mount may have been lost, so the call throws.
+ * Only the first call creates the directory. If the directory is missing later, its mount may have
+ * been lost, so the call throws.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -63,10 +61,7 @@ function parseId(text: string): string {
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/**
- * Writes the id atomically, unless another process has written one. Works on file systems that do
- * not support links.
- */
+/** Atomic, unless another process has written an id. Also works on file systems without links. */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
@@ -107,14 +102,12 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length of a name without its extension, in bytes. File systems allow 255 bytes, and a
- * receipt's suffix must also fit.
+ * In bytes, without the extension. File systems allow 255 bytes, and a receipt's suffix must also
+ * fit.
  */
 const longestPlaced = 190;
 
-/**
- * Returns the names to try in `done` or `failed`: the name, then the name with a part of `fileId`.
- */
+/** Names to try in `done` or `failed`. */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);
@@ -129,7 +122,7 @@ function cut(text: string, maxBytes: number): string {
 
 const pauseMs = growing(1_000, 60_000);
 
-/** Delays repeated attempts. Each consecutive failure doubles the delay, up to a minute. */
+/** Each consecutive failure doubles the delay, up to a minute. */
 export class Backoff<Key> {
   readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
 
@@ -153,7 +146,6 @@ export class Backoff<Key> {
   }
 }
 
-/** Logs a warning only once for as long as its cause lasts. */
 export class Warnings {
   readonly #log: Logger;
   #logged = new Set<string>();
@@ -169,7 +161,10 @@ export class Warnings {
     this.#current.add(warning);
   }
 
-  /** Forgets warnings that have not recurred since the previous call. */
+  /**
+   * Warnings that recur in every look are logged once. Forgets warnings that have not recurred
+   * since the previous call.
+   */
   endLook(): void {
     this.#logged = this.#current;
     this.#current = new Set();

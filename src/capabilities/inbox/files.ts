@@ -1,7 +1,7 @@
 import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
-/** Folders of an environment: its main folder (''), and a subfolder for each entity. */
+/** The main folder of an environment (''), and a subfolder for each entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 
@@ -39,7 +39,7 @@ export interface InboxFile extends SeenFile {
   readonly isDuplicate: boolean;
   readonly reasons: readonly RefusalReason[];
   readonly outcome: InboxOutcome | null;
-  /** Path below `done` or `failed`: the date and the name. */
+  /** Below `done` or `failed`: the date and the name. */
   readonly placedAs: string | null;
 }
 

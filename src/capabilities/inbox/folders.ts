@@ -76,29 +76,24 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
-/**
- * Refuses links. Through a link, people could load files that otherwise only the server can read.
- */
+/** Through a link, people could load files that otherwise only the server can read. */
 function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
   return stats.nlink > 1n ? 'is left alone: it is a hard link; put a copy of the file here' : null;
 }
 
-/**
- * Node replaces invalid UTF-8 in a name with this character. The file cannot be opened by a name
- * that contains this character.
- */
+/** Node replaces invalid UTF-8 in a name with this character. Such a name cannot be opened. */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** Opens a file, without following a link and without waiting for the writer of a pipe. */
+/** Does not follow a link, nor wait for the writer of a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/** Opens a file found by an earlier scan. Returns `null` if the file was removed or changed. */
+/** Returns `null` if the file was removed or changed since the scan. */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
     const handle = await openPlain(path);
@@ -113,14 +108,14 @@ export async function openSeen(path: string, seen: FileIdentity): Promise<FileHa
   }
 }
 
-/** Returns true if the file is unchanged and has no second name (hard link). */
+/** False also if the file has a second name (hard link). */
 export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
   return problemOf(stats) === null && isSameFile(identify(stats), seen);
 }
 
 export interface Moment {
-  /** Milliseconds since an arbitrary origin, from a clock that is never set back. */
+  /** From a clock that is never set back, with an arbitrary origin. */
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
@@ -132,8 +127,8 @@ interface History {
 }
 
 /**
- * Finds files that are complete: unchanged for `stableMs` and in at least two scans. If a file was
- * last changed more than `stableMs` before the first scan, two scans are sufficient.
+ * Complete files are unchanged for `stableMs` and in at least two scans. If a file was last changed
+ * more than `stableMs` before the first scan, two scans are sufficient.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -144,8 +139,8 @@ export class StableFiles {
   }
 
   /**
-   * Returns the complete files among those found by a scan, sorted by the time of their last
-   * change, then by name. A complete file waits for an earlier file that is incomplete.
+   * Returns the complete files, sorted by the time of their last change, then by name. A complete
+   * file waits for an earlier file that is incomplete.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
@@ -183,9 +178,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. If the file system does not support links, a rename may overwrite
- * a file that has just appeared under the new name. If the process dies after creating the link,
- * the next attempt removes the old name.
+ * Throws EEXIST. If the file system does not support links, a rename may overwrite a file that has
+ * just appeared. If the process dies after creating the link, the next attempt removes the old
+ * name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
@@ -205,7 +200,7 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** Writes a file that appears only when it is complete and on disk. Replaces an existing file. */
+/** The file appears only when it is complete and on disk. Replaces an existing file. */
 export async function writeWhole(
   folder: string,
   name: string,

@@ -24,15 +24,15 @@ const nobodyWatches: Inbox = {
 };
 
 /**
- * Scanning 100 000 files takes seconds. Therefore, scans run at most once a second, and use at most
- * a tenth of the time.
+ * Scanning 100 000 files takes seconds. Scans run at most once a second, for at most a tenth of the
+ * time.
  */
 const scanOptions: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** Callers that ask for the same folder at about the same time get the result of one scan. */
+/** Callers of the same folder at about the same time share one scan. */
 function shareScans(): (path: string) => Promise<FolderScan> {
   const probes = new Map<string, () => Promise<Answer<FolderScan>>>();
   return async (path) => {

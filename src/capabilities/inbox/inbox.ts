@@ -12,6 +12,6 @@ export const inbox: Capability = {
     return { inbox_files: await pruneInbox(db, config.jobRetentionDays) };
   },
   figures: async () => (await import('./figures.ts')).figures,
-  work: async () => (await import('./work.ts')).work,
+  work: async () => (await import('./watch.ts')).work,
   routes: async () => ({ schedules: (await import('./http.ts')).inboxRoutes }),
 };

@@ -13,14 +13,11 @@ export interface FolderScan {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders whose files wait, because the folder's mapping.yaml is invalid. */
+  /** Folders whose mapping.yaml is invalid. Their files wait. */
   readonly held: readonly string[];
 }
 
-/**
- * Returns the state of an environment's folder, or `null` if no process has watched the inbox yet.
- * `scan` scans the folder.
- */
+/** Returns `null` if no process has watched the inbox yet. */
 export async function inspectInbox(
   db: Database,
   directory: string,
@@ -35,7 +32,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await scan(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A file that was taken in stays in its folder until its load has ended, but it is not waiting.
+    // A taken file stays in its folder until its load has ended, but it is not waiting.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,
@@ -67,10 +64,6 @@ export async function scanFolder(path: string): Promise<FolderScan> {
 
 const filesPerStatement = 500;
 
-/**
- * Deletes rows of files that were concluded at least `jobDays` days ago, unless the load's file is
- * still stored.
- */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
   let total = 0;
   while (true) {

@@ -49,7 +49,7 @@ function mappingFile(
     check(root) {
       checkLoad(table, root);
       const entity = root.at(['entity']);
-      // In a subfolder, a different `entity` is an error, because the folder determines the entity.
+      // The subfolder determines the entity.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
       if (folder !== '' && isOther) entity.reportName(`is ${folder} in the folder ${folder}; leave it out`);
     },
@@ -61,7 +61,7 @@ export class FolderMapping {
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
   #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** Content of the error file. `null` if there is none. `undefined` if this is not known. */
+  /** `null` if there is no error file. `undefined` if this is not known. */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {

@@ -68,7 +68,7 @@ export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): str
   return [folder, name, inode, size, modifiedNs].join('/');
 }
 
-/** Returns the keys of taken files that are not concluded, and the current time of the database. */
+/** Files that are taken and not concluded. `at` is the current time of the database. */
 export async function readOpenInboxFiles(
   db: Database,
   inboxId: string,
@@ -83,8 +83,8 @@ export async function readOpenInboxFiles(
 }
 
 /**
- * Reserves a destination for a file that has none. Returns the file's destination, or `null` if
- * another file has reserved `placedAs`.
+ * Returns the destination, which may be from an earlier call. `null` if another file has reserved
+ * `placedAs`.
  */
 export async function reservePlace(
   db: Database,
@@ -118,10 +118,7 @@ export async function markConcluded(
     .execute();
 }
 
-/**
- * Reads files that were refused or whose load has ended, except the ids in `except`. Takes one file
- * from each environment in turn, so that no environment delays another.
- */
+/** Takes one file from each environment in turn, so that no environment delays another. */
 export async function filesToConclude(
   db: Database,
   inboxId: string,
@@ -150,10 +147,6 @@ export async function filesToConclude(
   return rows.map(toInboxFile);
 }
 
-/**
- * Deletes the rows of up to `limit` files that were concluded at least `days` days ago and whose
- * load has no stored file.
- */
 export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   return changedBy(db)`
     delete from inbox_files
@@ -184,7 +177,7 @@ export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): Inbo
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
 
-/** The characters INBX as a number. It is the first of the advisory lock's two keys. */
+/** The characters INBX, as the first of the advisory lock's two keys. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
 
@@ -194,8 +187,8 @@ interface LockServer {
 }
 
 /**
- * Session lock that a process holds while it watches an inbox. Data is safe even without the lock,
- * because every write also checks the ledger.
+ * Held while a process watches an inbox. Data is safe even without the lock, because every write
+ * also checks the ledger.
  */
 export class InboxLock {
   readonly #server: LockServer;
@@ -210,7 +203,7 @@ export class InboxLock {
     this.#onLost = onLost;
   }
 
-  /** Acquires the lock if it is free. Returns true if this process has the lock. */
+  /** Returns true if this process has the lock. */
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {

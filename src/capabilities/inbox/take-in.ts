@@ -91,7 +91,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Records that a file was refused. Notifies the receivers that subscribe to failed loads. */
+/** Also notifies the receivers that subscribe to failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
@@ -124,7 +124,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** The handle remains open, so that the caller can check that the file is unchanged. */
+/** The handle remains open for the check that the file is unchanged. */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,
@@ -149,9 +149,8 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * Moves a failed file back to its folder, so that it is taken in again. The receipt remains in
- * `failed`. @throws InputError `not_found` if the file no longer exists or another file has its old
- * name
+ * The receipt remains in `failed`.
+ * @throws InputError `not_found` if the file no longer exists or another file has its old name
  */
 export function takeInAgain(
   { db, acts }: ActContext,
@@ -183,8 +182,7 @@ async function moveBack(
   // The response must not contain paths on the server.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
-  // Refuses links to folders. Through a link, people could move any file that this process can
-  // move.
+  // Through a link to a folder, people could move any file that this process can move.
   for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('A folder is missing or is a link', path);
   }

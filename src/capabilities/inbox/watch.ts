@@ -6,6 +6,7 @@ import { ConflictError, Interrupted } from '../../base/errors.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { codeOf } from '../../files/disk.ts';
+import type { WorkSeam } from '../../jobs/work-seam.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { concludeFiles } from './conclude.ts';
 import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './context.ts';
@@ -20,13 +21,13 @@ import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
  * the file remains in place, and a row in `inbox_files` marks it as taken.
  */
 
-/** Pause between two scans, as a fraction of the time for which a file must be unchanged. */
+/** Pause between scans, as a fraction of the time for which a file must be unchanged. */
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
 const concludeMs = 500;
 const visitsAtATime = 4;
-/** Maximum number of attempts to take in a file if its errors are not known to be transient. */
+/** Applies if the errors are not known to be transient. */
 const maxFailures = 8;
 
 interface LockedInbox {
@@ -36,7 +37,7 @@ interface LockedInbox {
   watch: InboxWatch | null;
 }
 
-/** Watches `directory` if no other process does. Errors are logged and retried, never thrown. */
+/** Errors are logged and retried, never thrown. */
 export function startInbox(context: InboxContext, directory: string): Poller {
   const { config, databaseUrl, monitor, log } = context;
   const lookEveryMs = Math.min(longestLookMs, Math.max(shortestLookMs, config.inboxStableMs * lookShare));
@@ -54,8 +55,8 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   };
 
   /**
-   * Returns the watch, or `null` if another process has the lock. If the inbox has a new id,
-   * another volume was mounted, so the watch starts again.
+   * `null` if another process has the lock. If the inbox has a new id, another volume was mounted,
+   * so the watch starts again.
    */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
@@ -124,8 +125,8 @@ export class InboxWatch {
   }
 
   /**
-   * Starts a visit to each environment whose previous visit has ended. An error in one environment
-   * does not affect another.
+   * Skips environments whose previous visit has not ended. An error in one environment does not
+   * affect another.
    */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
@@ -192,8 +193,8 @@ export class InboxWatch {
 }
 
 /**
- * Reported if there is a file or a link where a folder should be. Such a file is easily created by
- * accident: if the folder is missing, `cp a.csv inbox/default/users` creates a file named `users`.
+ * Such a file is easily created by accident: if the folder is missing, `cp a.csv
+ * inbox/default/users` creates a file named `users`.
  */
 const notAFolder =
   'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
@@ -228,16 +229,13 @@ class EnvironmentWatch {
     );
   }
 
-  /**
-   * Takes in complete files in the order of their arrival. Throws if a file must be tried again.
-   */
+  /** Throws if a file must be tried again. */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
       if (signal.aborted) return;
       try {
         await takeIn(this.#context, this.#inbox, this.#environment, file, signal);
       } catch (error) {
-        // Another process has taken in the file in the meantime.
         if (error instanceof ConflictError) continue;
         if (signal.aborted || isTransient(error) || this.#mayPass(file)) throw error;
         this.#context.log.error({ err: error, file: placeOf(file) }, 'inbox: the file is given up');
@@ -249,8 +247,8 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // The taken files are read before the folder is scanned. Otherwise, a file that was concluded
-    // in between would be mistaken for a new one.
+    // Read before the folder is scanned. Otherwise, a file concluded in between would be mistaken
+    // for new.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,
@@ -287,8 +285,7 @@ class EnvironmentWatch {
   }
 
   /**
-   * Counts a failed attempt to take in the file. Returns false after the last allowed attempt, so
-   * that the file no longer blocks later files.
+   * Returns false after the last allowed attempt, so that the file no longer blocks later files.
    */
   #mayPass(file: ReadyFile): boolean {
     const place = placeOf(file);
@@ -297,3 +294,9 @@ class EnvironmentWatch {
     return failures < maxFailures;
   }
 }
+
+export const work: WorkSeam = {
+  open: (system) => ({
+    start: () => (system.config.inboxDir === null ? null : startInbox(system, system.config.inboxDir)),
+  }),
+};

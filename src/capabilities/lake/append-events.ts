@@ -23,10 +23,7 @@ import {
  * no event is missing or duplicated.
  */
 
-/**
- * Updates the lake, and removes files that killed processes have left behind. Only one process may
- * call this at a time.
- */
+/** Only one process may call this at a time. */
 export async function maintainLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);
@@ -34,7 +31,7 @@ export async function maintainLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** Appends new events. If LAKE_EVERY is unset, removes the hot files instead. */
+/** If LAKE_EVERY is unset, removes the hot files instead. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -95,7 +92,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
-  // If the month has changed in the meantime, nothing is committed. The next pruning tries again.
+  // If the month has changed, nothing is committed. The next pruning tries again.
   await commitChanges(context, [
     { ...unread, ...month, state, nextState: null, previousFiles: 'replaced', hotFiles: [] },
   ]);

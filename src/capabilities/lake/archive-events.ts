@@ -19,8 +19,7 @@ import {
   removeRepeated,
   settleMonth,
 } from './month-store.ts';
-import { readGroups } from './read-events.ts';
-import { contentOf } from './stored-events.ts';
+import { contentOf, readGroups } from './read-events.ts';
 
 /** Thrown if a concurrent erasure has changed events that were being written. */
 export class Outdated extends Error {}
@@ -28,11 +27,11 @@ export class Outdated extends Error {}
 export const whileOutdated: RetryPolicy = { tries: 5, isTransient: (error) => error instanceof Outdated };
 
 export interface LakeChange extends LakeMonth {
-  /** State of the hot files in the snapshot. `null` if there are no hot files. */
+  /** `null` if there are no hot files. */
   readonly state: MonthState | null;
-  /** New state of the month. `null` if `sluice.events` contains no more events of the month. */
+  /** `null` if `sluice.events` contains no more events of the month. */
   readonly nextState: Parameters<typeof settleMonth>[3] | null;
-  /** New state of the previous hot files: replaced, or kept as the archive. `null`: still hot. */
+  /** `null`: they stay hot. */
   readonly previousFiles: 'replaced' | 'kept' | null;
   readonly hotFiles: readonly WrittenFile[];
   /** Files that become the only copy of their events. `content` is the hash of these events. */
@@ -41,9 +40,8 @@ export interface LakeChange extends LakeMonth {
 }
 
 /**
- * Writes the events of a retired table to the lake. Commits the files only if the table has not
- * changed since it was read. If the hot files contain exactly these events, they become the
- * archive. Otherwise, new files replace them.
+ * Commits only if the retired table has not changed since it was read. If the hot files contain
+ * exactly its events, they become the archive. Otherwise, new files replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -58,8 +56,8 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * Commits all changes in one transaction. If `begin` returns false, or if a month has changed since
- * it was read, removes the written files, because they may contain erased events.
+ * If `begin` returns false, or if a month has changed since it was read, removes the written files,
+ * because they may contain erased events.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -108,7 +106,7 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** Removes events that were received again after they had been archived. */
+/** Some events are received again after they have been archived. */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const archiveFiles = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);

@@ -26,7 +26,6 @@ export interface AvroField {
   readonly 'field-id': number;
 }
 
-/** Returns an Avro object container file with one block. */
 export function writeAvro(
   schema: AvroRecord,
   about: Readonly<Record<string, string>>,

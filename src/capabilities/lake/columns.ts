@@ -4,7 +4,7 @@ import { dataTypes } from '../../domain/data-type.ts';
 import type { DefinitionList } from '../../lookups/seam.ts';
 import { lakeColumns } from './table-store.ts';
 
-/** Maximum number of columns. Each column adds about 100 bytes per row group to a file's footer. */
+/** Each column adds about 100 bytes per row group to a file's footer. */
 const MAX_LAKE_COLUMNS = 100;
 
 /** Columns that every lake table has. Query engines ignore the case of these names. */

@@ -35,8 +35,8 @@ export interface LakeContext {
 }
 
 /**
- * Commits a snapshot of the files whose state is `stored` in this transaction. `months` lists the
- * changed months (YYYY-MM-DD). Locks the table until the transaction ends.
+ * Makes a snapshot of the files that are `stored` in this transaction. `months` (YYYY-MM-DD) have
+ * changed. Locks the table until the transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -95,21 +95,18 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** Returns true if the error means that a deletion or the sweep removed an uncommitted file. */
+/** A deletion or the sweep may remove an uncommitted file. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }
 
-/**
- * Rewrites the metadata if the file store has moved, because the metadata contains absolute
- * addresses.
- */
+/** The metadata contains absolute addresses, so it is rewritten if the file store has moved. */
 export async function refreshLake(context: LakeContext): Promise<void> {
   for (const environmentId of await findMovedTables(context.db, context.files.location))
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** Updates the table's property columns to the current definitions, and returns them. */
+/** The current definitions determine the columns. */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await lakeColumns.read(db, environmentId));
@@ -117,7 +114,7 @@ export async function openFields(db: Database, environmentId: number): Promise<r
   return openFields(db, environmentId);
 }
 
-/** Records a data file in the database before the first byte of the file is written. */
+/** The file is recorded before its first byte is written. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
   place: Pick<Parameters<typeof recordFile>[1], 'environmentId' | 'month' | 'retirementId'>,
@@ -128,7 +125,6 @@ export async function createDataFile(
   return files.createAs(ref);
 }
 
-/** Removes files that are not listed in any snapshot. */
 export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(context.db);
   await removeFiles(context, replaced);

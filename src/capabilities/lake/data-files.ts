@@ -20,13 +20,9 @@ import { createDataFile, type LakeContext, openFields } from './commit.ts';
 import { type DataFile, describeData, forgetFile, type WrittenFile } from './file-store.ts';
 import { IdFilter } from './id-filter.ts';
 import type { LakeMonth } from './month-store.ts';
-import { readGroups } from './read-events.ts';
-import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
+import { contentOf, type Erasure, readGroups, valuesOf } from './read-events.ts';
 
-/**
- * Size in bytes after which a new file is started. With small files, a deletion has less to
- * rewrite.
- */
+/** With small files, a deletion has less to rewrite. */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
@@ -99,7 +95,6 @@ async function describe(
   return file;
 }
 
-/** @throws Fault if the length differs, MissingFileError if the file is missing */
 export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile): Promise<void> {
   const size = await files.size(ref);
   if (size === null) throw new MissingFileError('a file of the lake is gone');
@@ -108,7 +103,6 @@ export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile)
 
 const damaged = (): Fault => new Fault('a file of the lake is not stored as it was written');
 
-/** @throws Fault if the events of the stored files do not have the hash `expected` */
 export async function checkContent(
   files: FileStore,
   data: readonly WrittenFile[],
@@ -122,7 +116,6 @@ export async function checkContent(
   if (content !== expected) throw damaged();
 }
 
-/** @throws Fault if the stored bytes differ from those that were written */
 export async function checkStored(files: FileStore, file: WrittenFile): Promise<void> {
   await checkLength(files, file);
   if ((await hashFile(files, file.ref)) !== file.sha256) throw damaged();
@@ -130,14 +123,13 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 
 interface Rewritten {
   readonly file: WrittenFile | null;
-  /** Number of changed or removed events, by erased id. */
+  /** Changed or removed events, by erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Writes a copy of a file without the erased ids. Returns `null` if the file contains none of them.
- * A row group without them is copied unchanged if it has the current property columns. If the copy
- * fails, the new file is removed.
+ * Returns `null` if the file contains none of the ids. A row group without them is copied unchanged
+ * if it has the current property columns. If the copy fails, the new file is removed.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -19,15 +19,12 @@ interface NewFile {
   readonly environmentId: number;
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /**
-   * First date of the month, YYYY-MM-DD. `null` for manifest lists and metadata, which cover all
-   * months.
-   */
+  /** YYYY-MM-DD. `null` for manifest lists and metadata, which cover all months. */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
 
-/** Records a file before it is written, so that a killed process leaves no unknown file behind. */
+/** Call it before the file is written, so that a killed process leaves no unknown file behind. */
 export async function recordFile(
   db: Database,
   { environmentId, kind, ref, month, retirementId }: NewFile,
@@ -47,14 +44,14 @@ export interface WrittenFile {
 export interface DataFile extends WrittenFile {
   readonly fileId: number;
   readonly month: string;
-  /** True if the file's events are also in `sluice.events`. */
+  /** The events are also in `sluice.events`. */
   readonly isHot: boolean;
-  /** Times of the first and last event in the file, in microseconds since 1970. */
+  /** Microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
-/** Records the content of a finished file, unless the file was abandoned. */
+/** Does nothing if the file was abandoned. */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -72,7 +69,10 @@ export async function describeData(
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
-/** Marks the files as stored, so that the next commit includes them. @throws AbandonedFile */
+/**
+ * The next commit includes the files.
+ * @throws AbandonedFile
+ */
 export async function storeData(
   db: Database,
   files: readonly Pick<WrittenFile, 'ref'>[],
@@ -86,10 +86,7 @@ export async function storeData(
   if (changed !== refs.length) throw new AbandonedFile();
 }
 
-/**
- * Abandons the data files that are being written, because they may contain erased data. Files that
- * archive a retired table are not abandoned.
- */
+/** They may contain erased data. Files that archive a retired table are not abandoned. */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
@@ -103,7 +100,7 @@ export async function abandonUnfinished(db: Database, environmentId: number): Pr
   );
 }
 
-/** Thrown if a deletion or the sweep has abandoned a file while it was being written. */
+/** A deletion or the sweep has abandoned the file while it was being written. */
 export class AbandonedFile extends TransientError {
   constructor() {
     super('a file of the lake was taken for one that nobody writes');
@@ -121,7 +118,7 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the ids of the files that may contain one of the hashed ids, or that have no filter. */
+/** Files that may contain one of the hashed ids, or that have no filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
@@ -193,10 +190,7 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/**
- * Marks metadata files as replaced, so that the next commit excludes them. Only manifests have a
- * `month`.
- */
+/** The next commit excludes the files. Only manifests have a `month`. */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
@@ -219,7 +213,7 @@ export function listMonths(db: Database, environmentId: number): Promise<string[
 
 export interface Manifest {
   readonly bytes: number;
-  /** First version of the table that includes this manifest. */
+  /** First version of the table with this manifest. */
   readonly version: number;
   readonly month: string;
   readonly files: number;
@@ -242,8 +236,8 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
 }
 
 /**
- * Returns the unfinished files of killed processes. A running deletion may be writing a data file,
- * so a data file is included only after a day.
+ * Files of killed processes. A running deletion may be writing a data file, so a data file is
+ * included only after a day.
  */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
@@ -274,9 +268,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/**
- * Returns the time up to which events may be stored only in the lake, or may be on their way there.
- */
+/** Events up to this time may be stored only in the lake, or may be on their way there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

@@ -17,10 +17,7 @@ export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/**
- * Columns of the Parquet files, followed by the property columns. The id of a column is its
- * position, counted from 1.
- */
+/** Property columns follow these. The id of a column is its position, counted from 1. */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
 const timeId = idOf('inserted_at');
@@ -56,10 +53,7 @@ const schemaOf = (fields: TableFields) => ({
   ],
 });
 
-/**
- * Returns the fields for the definitions in `wanted`. A field keeps its id as long as it keeps its
- * name and type.
- */
+/** A field keeps its id as long as it keeps its name and type. */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumn[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
@@ -76,9 +70,7 @@ const optional = (id: number, name: string, type: AvroSchema) => ({
   default: null,
 });
 const record = (name: string, fields: readonly AvroField[]): AvroRecord => ({ type: 'record', name, fields });
-/**
- * Map of bounds, written as an array of pairs, because the keys of an Avro map cannot be numbers.
- */
+/** An array of pairs, because the keys of an Avro map cannot be numbers. */
 const bounds = (key: number, value: number) => ({
   type: 'array' as const,
   logicalType: 'map',
@@ -215,10 +207,7 @@ export interface TableState {
   readonly manifests: readonly ManifestEntry[];
 }
 
-/**
- * Returns metadata without older snapshots, because an older snapshot could still contain a deleted
- * person.
- */
+/** Lists no older snapshots, because they could still contain a deleted person. */
 export function tableMetadata(state: TableState): object {
   const { uuid, location, version, fields, at, manifestList, manifests } = state;
   const sum = (of: (entry: ManifestEntry) => number) =>

@@ -1,10 +1,7 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
-/**
- * Maximum length of a file's id filter: 10 bits for each of 1 600 000 ids. With more ids, the
- * filter is less exact.
- */
+/** 10 bits for each of 1 600 000 ids. With more ids, the filter is less exact. */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
@@ -32,8 +29,7 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
 }
 
 /**
- * An id sets bits of its block at equal distances. `firstOf` returns the first bit, and `stepOf`
- * the distance.
+ * Bits of an id are at equal distances in its block: `firstOf` is the first, `stepOf` the distance.
  */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
@@ -60,10 +56,7 @@ export class IdFilter {
   }
 }
 
-/**
- * Returns the filter with half its length. Returns `null` if more than half of its bits would then
- * be set.
- */
+/** Returns `null` if more than half of the bits would then be set. */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);
@@ -82,10 +75,7 @@ function countBits(word: number): number {
   return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/**
- * Returns the positions of each id's bits in a filter. The block is `hash` modulo the number of
- * blocks. The bits in the block are `first`, `first + step` …
- */
+/** The block is `hash` modulo the number of blocks. The bits in it are `first`, `first + step` … */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {
     const bytes = Buffer.from(id);

@@ -3,7 +3,7 @@ import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgr
 import { eventTable, type Month } from '../../postgres/retention.ts';
 import { removeDoomed } from '../../postgres/retirements.ts';
 
-/** Number of times that files may be appended to a month before the month is rewritten. */
+/** Appends to a month before it is rewritten. */
 export const LAKE_APPENDS = 48;
 /** Minimum hours between two rewrites of a month from which events are removed. */
 const LAKE_REWRITE_HOURS = 24;
@@ -23,24 +23,18 @@ export interface LakeMonth {
 
 export interface MonthState {
   readonly revision: number;
-  /** Cursor of the hot files. `null` if there are no hot files. */
+  /** `null` if there are no hot files. */
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /**
-   * True if the files may contain events that were removed from `sluice.events`, or lack events
-   * that it contains.
-   */
+  /** The files may contain events that `sluice.events` lacks, or lack events that it contains. */
   readonly isStale: boolean;
   readonly isDue: boolean;
-  /** True while the month's events are being moved out of `sluice.events`. */
+  /** The month's events are being moved out of `sluice.events`. */
   readonly isRetiring: boolean;
 }
 
-/**
- * Lists the environments with events in a month's table. With `isWhole`, includes environments that
- * have only hot files.
- */
+/** With `isWhole`, includes environments that have only hot files. */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
@@ -91,8 +85,8 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
 }
 
 /**
- * Records that files were added to a month or, with `isReplaced`, that the month's files were
- * replaced. Returns false if the month was changed concurrently.
+ * The files were added or, with `isReplaced`, replaced. Returns false if the month was changed
+ * concurrently.
  */
 export async function settleMonth(
   db: Database,
@@ -109,8 +103,7 @@ export async function settleMonth(
 }
 
 /**
- * Releases a month whose events are no longer in `sluice.events`. Returns false if the month was
- * changed concurrently.
+ * `sluice.events` has no more events of the month. Returns false if it was changed concurrently.
  */
 export async function releaseMonth(
   db: Database,
@@ -123,10 +116,7 @@ export async function releaseMonth(
   return changed === 1;
 }
 
-/**
- * Records that a deletion has changed files. If `isStale` is true, also marks the files as stale,
- * because they may lack events that are still in the database.
- */
+/** If `isStale`, the files may lack events that are still in the database. */
 export async function recordErasure(
   db: Database,
   environmentId: number,
@@ -139,7 +129,7 @@ export async function recordErasure(
     where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 
-/** Returns true if the month has events that are not visible to the snapshot `since`. */
+/** `since` is a snapshot. */
 export function hasEvents(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -157,8 +147,8 @@ export function hasEvents(
 }
 
 /**
- * Excludes hot files from later commits (`replaced`), or marks them as the only copy of their
- * events (`kept`).
+ * `replaced` excludes the files from later commits. `kept` makes them the only copy of their
+ * events.
  */
 export async function leaveHot(
   db: Database,
@@ -171,10 +161,7 @@ export async function leaveHot(
     where environment_id = ${environmentId} and month = ${month}::date and is_hot and state = 'stored'`;
 }
 
-/**
- * Returns the time of the first event, and the time one microsecond after the last event. Both are
- * in microseconds since 1970.
- */
+/** Microseconds since 1970. `to` is one microsecond after the last event. */
 export async function readSpan(
   db: Database,
   { table }: Pick<Month, 'table'>,
@@ -190,7 +177,6 @@ export async function readSpan(
   return { from, to };
 }
 
-/** The events are passed as one array per column. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,

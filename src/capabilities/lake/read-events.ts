@@ -8,9 +8,11 @@ import {
   type RowGroup,
 } from 'hyparquet';
 import { Fault, TransientError } from '../../base/errors.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import { everything } from '../../domain/export.ts';
 import { columnsOf } from '../../domain/export-columns.ts';
 import type { PackedGroup } from '../../export/write/parquet.ts';
+import { Gathered, type RowBlock, separator } from '../../export/write/rows.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 
@@ -21,16 +23,13 @@ import type { WrittenFile } from './file-store.ts';
 
 const columns = columnsOf('events', everything);
 
-/**
- * Parsers for cells. Times are read as microseconds. A byte order mark at the start of a string is
- * kept.
- */
+/** Times are read as microseconds. A byte order mark at the start of a string is kept. */
 const parsers = {
   timestampFromMicroseconds: String,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** Parsers for the footer. They keep bounds in a form that can be copied to the new file. */
+/** Keeps bounds in a form that can be copied to the new file. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
@@ -45,15 +44,14 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** Bytes of the file, starting at position `start`. */
+  /** Starts at position `start` of the file. */
   readonly bytes: Buffer;
   readonly start: number;
 }
 
-/** A row group. Its columns are decoded on demand. */
 export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  /** Bytes of the row group, with a footer that describes only this group. */
+  /** The footer describes only this group. */
   readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
 
@@ -63,7 +61,7 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Returns true if `fields` are the first property columns of the file. */
+  /** `fields` must be the first property columns of the file. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
@@ -132,4 +130,42 @@ function bufferOf(
     byteLength,
     slice: async (start, end = byteLength) => new Uint8Array(await read(start, end)).buffer,
   };
+}
+
+export interface Erasure {
+  readonly entity: Entity;
+  readonly ids: ReadonlySet<string>;
+}
+
+/** COPY values, without erased users and companies. */
+export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
+  const isErased = (entity: Entity, id: string | null | undefined): boolean =>
+    erasure?.entity === entity && erasure.ids.has(id ?? '');
+  const texts = await Promise.all(
+    columns.map(async ({ name, kind }) => {
+      const values = await group.column(name);
+      return values.map((value) => {
+        if (value === null || (name === idColumn.companies && isErased('companies', value))) return '';
+        return kind === 'text' ? JSON.stringify(value) : value;
+      });
+    }),
+  );
+  const users = await group.column(idColumn.users);
+  const rows = new Gathered();
+  for (let row = 0; row < group.rows; row++) {
+    if (isErased('users', users[row])) continue;
+    rows.addRow(Buffer.from(`${texts.map((column) => column[row]).join(separator)}\n`));
+  }
+  return rows.block();
+}
+
+/**
+ * `hashPlan` returns the same hash for the same events.
+ * @throws LostLakeFile
+ */
+export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const file of data)
+    for await (const group of readGroups(files, file)) hash.update((await valuesOf(group)).bytes);
+  return hash.digest('hex');
 }

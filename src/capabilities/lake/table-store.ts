@@ -5,7 +5,6 @@ import type { FileRef } from '../../files/file-store.ts';
 import { itemsTable } from '../../lookups/store.ts';
 import { changedBy, columnOf, type Database, firstRow } from '../../postgres/database.ts';
 
-/** A property that has a separate column in the lake. */
 export type LakeColumn = Omit<PropertyField, 'id'>;
 
 export const lakeColumns = itemsTable<LakeColumn>({
@@ -16,28 +15,24 @@ export const lakeColumns = itemsTable<LakeColumn>({
 
 export interface LakeTable {
   readonly environmentId: number;
-  /** UUID that is part of the addresses of the table's files. */
+  /** Part of the addresses of the table's files. A UUID. */
   readonly folder: string;
-  /**
-   * Address of the file store when the metadata was written. `null` if no metadata has been
-   * written.
-   */
+  /** Address of the file store when the metadata was written. `null` before that. */
   readonly location: string | null;
-  /** Number of the current snapshot. 0 if there is no snapshot. */
+  /** 0 if there is no snapshot. */
   readonly version: number;
   readonly fields: TableFields;
 }
 
 export interface TableFields {
   readonly schema: number;
-  /** Last id used for a field, including removed fields. 0 if no id has been used. */
+  /** Includes removed fields. 0 if no id has been used. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Creates the table if it is missing. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -65,7 +60,7 @@ export async function setFields(
   return changed === 1;
 }
 
-/** Locks the table against other commits until the transaction ends. */
+/** Until the transaction ends. */
 export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
   await openTable(db, environmentId);
   const table = await firstRow<LakeTable>(db)`

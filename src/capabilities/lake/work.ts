@@ -6,8 +6,7 @@ import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
 /**
- * All workers share one task. It runs again when the time LAKE_EVERY has passed since the end of
- * its previous run.
+ * All workers share one task. It is due when LAKE_EVERY has passed since its previous run ended.
  */
 const appendJob: RunnerKind<System> = {
   ...periodic,

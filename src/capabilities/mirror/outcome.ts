@@ -26,12 +26,8 @@ export const keptReasons = {
 export type KeptReason = keyof typeof keptReasons;
 
 export interface Mirrored {
-  /** Number of users, or companies, before the load. */
   readonly profiles: number;
-  /**
-   * Number of profiles that are missing from the file and were not written after the file was
-   * received.
-   */
+  /** Excludes profiles that were written after the file was received. */
   readonly missing: number;
   readonly allowed: number;
   readonly done: number;

@@ -13,10 +13,7 @@ import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
-/**
- * SQL for the decision and progress of a mirror, as JSON. `null` before the decision, and for loads
- * that are not mirrors.
- */
+/** As JSON. `null` before the decision, and for loads that are not mirrors. */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
@@ -56,8 +53,8 @@ export async function readMirror(db: Database, loadId: number) {
 }
 
 /**
- * SQL for the time when a load's file was first received. A load that reuses the file of another
- * load has the time of that load.
+ * Time when a load's file was first received. A load that reuses the file of another load has the
+ * time of that load.
  */
 const cameAt = sql`coalesce(
   (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
@@ -76,9 +73,9 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * SQL condition that the profile `p` was not written after the file was received. Ignores writes by
- * loads that were accepted before then. A write of a single record counts even if it changed
- * nothing but `last_seen_at`.
+ * True if the profile `p` was not written after the file was received. Ignores writes by loads that
+ * were accepted before then. A write of a single record counts even if it changed nothing but
+ * `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -104,9 +101,8 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
 }
 
 /**
- * SQL that is true if a later file was loaded and some of its records changed nothing. Loads do not
- * write profiles that they leave unchanged, so `isOlder` cannot tell that the later file contains
- * them.
+ * True if a later file was loaded and some of its records changed nothing. Loads do not write
+ * profiles that they leave unchanged, so `isOlder` cannot tell that the later file contains them.
  */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
@@ -117,8 +113,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Lists the missing profiles for removal. Lists none if `kept` is set, if `isOvertaken` is true, or
- * if more profiles are missing than `limit` allows.
+ * Lists none if `kept` is set, if `isOvertaken` is true, or if more are missing than `limit`
+ * allows.
  */
 export async function listMissing(
   db: Database,
@@ -177,8 +173,8 @@ export async function listMissing(
 }
 
 /**
- * Processes the next `limit` listed profiles in the order of their keys, and returns their number.
- * Removes the profiles whose removal is still allowed.
+ * Removes the next `limit` listed profiles, in the order of their keys, if that is still allowed.
+ * Returns the number of profiles processed.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
@@ -211,8 +207,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 }
 
 /**
- * Returns a statement that adds the missing profiles to a plan. In the plan, they follow the rows
- * of the load's chunks. The statement returns the added rows.
+ * In the plan, the missing profiles follow the rows of the load's chunks. The statement returns the
+ * added rows.
  */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
@@ -231,7 +227,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Deletes list entries that no slice has processed, such as those of a plan. */
+/** Some entries were processed by no slice, such as those of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

@@ -3,14 +3,19 @@
  * original value. The capability `rules` determines which properties are personal. When a load with
  * personal properties ends, its file is removed. The load's rejects are stored without their text.
  */
-import { hkdfSync } from 'node:crypto';
+import { createHmac, hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
 import { inputError, TransientError } from '../../base/errors.ts';
 import type { Capability } from '../../capability.ts';
-import { isObject, type JsonObject, parseJsonText } from '../../formats/json-text.ts';
+import {
+  isObject,
+  type JsonObject,
+  markedNumber,
+  parseJsonText,
+  writeJson,
+} from '../../formats/json-text.ts';
 import type { JudgeContext } from '../../ingest/records.ts';
 import { addPersonalLoad, isPersonalLoad } from './store.ts';
-import { hiddenValues, type PersonalAction, PersonalValues } from './values.ts';
 
 export const PERSONAL_USE = 'personal';
 
@@ -24,8 +29,7 @@ export const personal: Capability = {
 };
 
 /**
- * Marks a load as containing personal properties. The text of the load's records must not be
- * stored. Call it in the transaction that accepts the load.
+ * Call it in the transaction that accepts the load. The text of the load's records is not stored.
  */
 export const keepNoText = addPersonalLoad;
 
@@ -58,9 +62,9 @@ export async function openPersonal(
 }
 
 /**
- * Drops or hashes the personal properties of one entity. The action for `address.street` applies to
- * the member `street` of `address` (an object, a list of objects or JSON text) and to a property
- * named `address.street`.
+ * Personal properties of one entity. The action for `address.street` applies to the member `street`
+ * of `address` (an object, a list of objects or JSON text) and to a property named
+ * `address.street`.
  */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
@@ -85,14 +89,13 @@ export class PersonalProperties {
     return this.#actions.size === 0;
   }
 
-  /** Returns true if the property or one of its members is personal. */
+  /** True also if only a member is personal. */
   concerns(name: string): boolean {
     return this.containers.has(name) || this.#actionOf(name) !== undefined;
   }
 
   /**
-   * Returns the action for a property. If there is none, returns the action for the closest object
-   * that contains the property. In `name`, dots separate objects and members.
+   * In `name`, dots separate objects and members. The closest object with an action determines it.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
@@ -107,10 +110,7 @@ export class PersonalProperties {
     return action !== undefined && this.#values.isChanged(action, value);
   }
 
-  /**
-   * Returns the value to store, or `undefined` if the property is dropped. Numbers may be marked as
-   * in `ParsedJson`.
-   */
+  /** Returns `undefined` if the property is dropped. Numbers may be marked as in `ParsedJson`. */
   change(name: string, value: unknown): unknown {
     const action = this.#actionOf(name);
     if (action !== undefined) return this.#values.change(action, value);
@@ -132,4 +132,42 @@ export class PersonalProperties {
   }
 }
 
-export type { PersonalAction, PersonalValues } from './values.ts';
+export const personalActions = ['drop', 'hash'] as const;
+export type PersonalAction = (typeof personalActions)[number];
+
+const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
+
+/** A hash is not hashed again, because a corrected record is processed twice. */
+export class PersonalValues {
+  readonly #key: Buffer | null;
+
+  constructor(key: Buffer | null) {
+    this.#key = key;
+  }
+
+  /** Returns `undefined` if the value is dropped. `null` is kept, because it removes a property. */
+  change(action: PersonalAction, value: unknown): unknown {
+    if (value === null) return null;
+    return action === 'drop' ? undefined : this.hash(textOf(value));
+  }
+
+  isChanged(action: PersonalAction, value: unknown): boolean {
+    return action === 'hash' && typeof value === 'string' && hashed.test(value);
+  }
+
+  /** 42 and "42" have the same hash, because CSV cells do not have types. */
+  hash(text: string): string {
+    if (this.#key === null) return '(hash)';
+    if (hashed.test(text)) return text;
+    return `hash:${createHmac('sha256', this.#key).update(text).digest('base64url')}`;
+  }
+}
+
+/**
+ * For callers that store nothing, or whose rules hash nothing. Shows `(hash)` in place of a hash.
+ */
+const hiddenValues = new PersonalValues(null);
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, true);
+}

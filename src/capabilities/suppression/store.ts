@@ -32,10 +32,7 @@ export async function suppressIds(db: Database, { subjectId, environmentId }: Ta
     on conflict do nothing`.execute(db);
 }
 
-/**
- * Returns the ids in `ids` that are suppressed. `ids` may be a binary text[]. The `limit` makes
- * PostgreSQL look up each id in the index.
- */
+/** `ids` may be a binary text[]. The `limit` makes PostgreSQL look up each id in the index. */
 export async function findSuppressed(
   db: Database,
   environmentId: number,

@@ -43,8 +43,8 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Waits for writers that do not know the suppression, so that the deletion also removes their
-      // records. Later writers refuse the users.
+      // Waits for writers that do not know the suppression, so that the deletion removes their
+      // records.
       await awaitEarlierWriters(db, signal);
     },
   },

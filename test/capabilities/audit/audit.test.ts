@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import type { AuditEntry, AuditPage } from '../../../src/capabilities/audit/api.ts';
-import { audit } from '../../../src/capabilities/audit/audit.ts';
-import { MAX_COUNTED_NETWORKS, openLog } from '../../../src/capabilities/audit/log.ts';
+import { audit, MAX_COUNTED_NETWORKS, openLog } from '../../../src/capabilities/audit/audit.ts';
 import { removeExpired } from '../../../src/capabilities/audit/store.ts';
 import type { Database } from '../../../src/postgres/database.ts';
 import { openServer, signIn, walkPages } from '../../support/servers/http.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
-import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/decide.ts';
+import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/mirror.ts';
 import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { retryLoad } from '../../../src/load/retry.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mirrorOptions } from '../../../src/capabilities/mirror/options.ts';
+import { mirrorOptions } from '../../../src/capabilities/mirror/mirror.ts';
 import { OptionTable } from '../../../src/domain/option-table.ts';
 
 const table = new OptionTable([mirrorOptions]);

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PersonalProperties } from '../../../src/capabilities/personal/personal.ts';
-import { PersonalValues, personalActions } from '../../../src/capabilities/personal/values.ts';
+import {
+  PersonalProperties,
+  PersonalValues,
+  personalActions,
+} from '../../../src/capabilities/personal/personal.ts';
 import { markNumber } from '../../../src/formats/json-text.ts';
 
 const values = new PersonalValues(Buffer.alloc(32, 1));

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { MAX_WHERE_BYTES } from '../../../src/capabilities/where/option.ts';
+import { MAX_WHERE_BYTES } from '../../../src/capabilities/where/where.ts';
 import type { ExportJob } from '../../../src/export/api.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
 import { type ErrorBody, openServer } from '../../support/servers/http.ts';

@@ -16,7 +16,6 @@ export const part: Part = {
   },
 };
 
-/** Shows that the user is suppressed, with a button that lifts the suppression. */
 function SuppressedPanel({ id }: { readonly id: string }): VNode | null {
   const suppression = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
   if (suppression.error !== null) return <Problems error={suppression.error} onRetry={suppression.reload} />;
