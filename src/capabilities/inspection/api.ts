@@ -28,7 +28,10 @@ import {
 import { readAs } from '../../load/api.ts';
 import { reject } from '../../load/rejects/api.ts';
 import { ruleFinding } from '../rules/api.ts';
-import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
+
+export const INSPECTED_RECORDS = 10_000;
+export const SHOWN_SAMPLES = 3;
+export const SHOWN_FREQUENT = 5;
 
 const column = object('A column of the file, or a key of its records.', {
   name: text('Name of the column in the file.', 'Customer No'),

@@ -20,10 +20,7 @@ export interface Chosen {
   /** `null` unless the file is a CSV file with an id column. */
   readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
-  /**
-   * True if the records come from another product, such as Segment. Then no column is proposed as
-   * an id.
-   */
+  /** The records come from another product, such as Segment. No column is proposed as an id. */
   readonly isForeign: boolean;
 }
 
@@ -31,9 +28,7 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
   return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
 }
 
-/**
- * A preset and a map exclude each other, so the preset is proposed only if the caller has no map.
- */
+/** A preset and a map exclude each other. */
 export function chooseForeign(
   options: InspectOptions,
   foreign: ForeignRecords,
@@ -48,8 +43,8 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 }
 
 /**
- * Plans the load with the caller's map. If this results in no id column, uses a map proposed from
- * the column names. For a JSON file, `names` are the keys of its first records.
+ * Uses a map proposed from the column names if the caller's map results in no id column. For a JSON
+ * file, `names` are the keys of its first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -90,7 +85,7 @@ function tryPlan(
   }
 }
 
-/** Common names of id columns, best first, in lower case and with only letters and digits. */
+/** Best first, in lower case and with only letters and digits. */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',
@@ -104,9 +99,7 @@ interface Proposal {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/**
- * Returns `null` if no name matches. The result is only a proposal, which a person has to confirm.
- */
+/** Returns `null` if no name matches. A person has to confirm a proposal. */
 function proposeByName(
   columns: readonly string[],
   { map, entity }: InspectOptions,
@@ -132,23 +125,15 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
   return `its name looks like that of a ${ours} (${seen})`;
 }
 
-/**
- * Minimum number of records for a proposal. With fewer records, nearly every column has distinct
- * values.
- */
+/** With fewer records, nearly every column has distinct values. */
 const leastRecords = 3;
 
-/**
- * Proposes the first column whose value is different in every record. Returns `null` if there is no
- * such column.
- */
 export function proposeByValues(
   columns: readonly string[],
   values: NamedValues,
   { map, entity }: InspectOptions,
 ): Proposal | null {
-  // If the first column name begins with `# `, the supposed header is probably a comment above the
-  // real header.
+  // The supposed header is then probably a comment above the real header.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;
@@ -161,14 +146,11 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/** Minimum share of records with a value in an id column, and minimum share of distinct values. */
+/** Minimum shares of records with a value, and of distinct values, in an id column. */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
-/**
- * `names` are names that id columns often have, best first. Returns the first column with such a
- * name whose values look like ids, or else the first column with such a name.
- */
+/** Prefers columns whose values look like ids. `names` are best first. */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
   const named = names.flatMap((name) => byName.get(name) ?? []);
@@ -187,10 +169,7 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/**
- * Describes the columns in the order of the CSV file, followed by the properties inside a JSON
- * column.
- */
+/** Properties inside a JSON column follow the columns of the CSV file. */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
@@ -235,7 +214,7 @@ const member = (name: string, values: NamedValues): DescribedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** Describes the columns or keys of a file in which no record can be stored. */
+/** For a file in which no record can be stored. */
 export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));

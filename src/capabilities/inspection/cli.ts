@@ -113,7 +113,7 @@ async function inspectInput(
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
   rules: RulesDocument | null = null,
 ): Promise<Inspection> {
-  // Uses a temporary store, so that neither a database nor a data directory is needed.
+  // Needs neither a database nor a data directory.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
   const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
   const bytes =
@@ -206,10 +206,7 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
   }
 }
 
-/**
- * Prints the flags with which a load would read the file as shown. Prints nothing if the command
- * already has these flags.
- */
+/** Prints only flags that the command does not have yet. */
 function printShownWith(
   terminal: Terminal,
   { map, preset, problem }: Inspection,

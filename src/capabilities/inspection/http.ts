@@ -40,8 +40,7 @@ export const inspectImport = (table: OptionTable) => {
         sha256: kept.sha256,
       };
       if (inspection instanceof InputError) return { ...about, ...renderUnreadable(inspection) };
-      // The sandbox has already rendered the other members as JSON, so the two JSON objects are
-      // joined as text.
+      // The sandbox has rendered the other members as JSON, so two JSON objects are joined as text.
       const rest = JSON.stringify({ ...about, ...renderProblem(inspection) });
       const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), inspection.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);
@@ -49,7 +48,7 @@ export const inspectImport = (table: OptionTable) => {
   });
 };
 
-/** A file of corrected rejects is read with the options of the load that refused them. */
+/** Corrected rejects are read with the options of the load that refused them. */
 function inspectorAsLoaded(system: System, environment: number): Inspector<RenderedInspection> {
   const inspect = sandboxInspector(system, environment);
   return async (store, received, options, signal) => {
@@ -97,7 +96,7 @@ async function inspect(
       inspectorAsLoaded(system, environment),
     );
   } catch (error) {
-    // The error is returned as a result, because the file may be readable with other options.
+    // The file may be readable with other options.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

@@ -37,10 +37,10 @@ import {
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
-/** Maximum number of bytes of text that an inspection reads. */
+/** Of decoded text. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** Members of the API response that depend only on the file's content. */
+/** Members of the response that depend only on the file's content. */
 type FileContent = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
@@ -48,7 +48,7 @@ type FileContent = Omit<
 
 export interface Inspection extends FileContent {
   readonly readAs: ReadAs;
-  /** Reason why the file cannot be loaded with the caller's options. */
+  /** `null` if the file can be loaded with the caller's options. */
   readonly problem: InputError | null;
 }
 
@@ -56,8 +56,8 @@ export interface Inspection extends FileContent {
 export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
- * Inspects the first INSPECTED_BYTES of a file's text, and at most `recordsWithin` records. Leaves
- * nothing in the store.
+ * Inspects at most `recordsWithin` records of the first INSPECTED_BYTES. Leaves nothing in the
+ * store.
  * @throws InputError if the file cannot be read as records, and the errors of `receive`
  */
 export async function inspectFile<Result>(
@@ -117,8 +117,8 @@ export async function inspectReceived(
   let values = header === null ? new NamedValues() : await readValues(store, received, max);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, max);
-  // JSON records need no map, because their keys determine how they are read. An id is proposed
-  // only if no record can be stored.
+  // The keys of JSON records determine how they are read. An id is proposed only if no record can
+  // be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, max);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
@@ -148,7 +148,7 @@ export async function inspectReceived(
   };
 }
 
-/** Keeps only the error codes, because refused records may contain personal data. */
+/** Refused records may contain personal data. */
 function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileContent['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
@@ -186,7 +186,7 @@ function describe(
 
 async function headOf(store: BeginningStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
   const bytes = head ?? (await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0)));
-  // In stream mode, the decoder drops an incomplete character at the end.
+  // Stream mode drops an incomplete character at the end.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
@@ -261,7 +261,7 @@ class Sample {
   records = 0;
   readonly rows: FileContent['rows'] = [];
   findings: FileContent['findings'] = [];
-  /** Values of properties are under `metadata.<name>`. */
+  /** Properties are `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #max: number;
   readonly #byCode: Record<string, number> = {};
@@ -294,10 +294,7 @@ export function renderInspection(inspection: Inspection) {
   return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/**
- * Renders the members that depend only on the file's content. If the file has many columns, these
- * members take megabytes.
- */
+/** If the file has many columns, these members take megabytes. */
 export function renderContent({ problem: _, readAs, ...content }: Inspection) {
   return { ...content, read_as: renderReadAs(readAs) };
 }

@@ -20,15 +20,12 @@ interface InspectorInput {
   readonly options: InspectorOptions;
 }
 
-/** An inspection as the sandbox sends it. Messages cannot contain class instances. */
+/** Messages cannot contain class instances. */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
-/**
- * An inspection is rendered in the sandbox, because rendering ten thousand columns takes half a
- * second.
- */
+/** Rendered in the sandbox, because rendering ten thousand columns takes half a second. */
 export interface RenderedInspection extends InspectionBase {
   /** JSON of the members that `renderContent` returns. */
   readonly json: Uint8Array;

@@ -11,28 +11,22 @@ import type { Rows } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
-import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
+import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './api.ts';
 
-/**
- * Maximum number of values in an inspection. If a file has many columns, fewer of its records are
- * inspected.
- */
+/** If a file has many columns, fewer of its records are inspected. */
 const INSPECTED_VALUES = 250_000;
 
-/**
- * Returns how many records to inspect in a file with the given number of columns: at least `least`.
- */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by column or key, and the number of records from which they were taken. */
+/** Values by column or key, of `records` records. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** From now on, hides all values, but not types and counts. */
+  /** Does not hide types and counts. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -60,7 +54,7 @@ export class NamedValues {
   }
 }
 
-/** Reads at most `count` records from the start of a received file. Skips malformed records. */
+/** Skips malformed records. */
 export async function readValues(
   store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
@@ -147,10 +141,7 @@ class ColumnValues {
   }
 }
 
-/**
- * Reverses the encoding of keys in `#counts`: a string has a quote in front, any other value is
- * JSON.
- */
+/** In `#counts`, a string has a quote in front, and any other value is JSON. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
@@ -161,19 +152,16 @@ function typeOf(value: unknown): ValueType {
 }
 
 export interface StoredRecord {
-  /** Position of the record in the chunk, counted from 0. */
+  /** Position in the chunk, counted from 0. */
   readonly record: number;
   readonly kind: RecordKind;
-  /**
-   * Values by column of the table. Unchanged fields are omitted. A `null` company removes the user
-   * from the company.
-   */
+  /** Unchanged fields are omitted. A `null` company removes the user from the company. */
   readonly fields: Readonly<Record<string, string | null>>;
   /** A `null` value removes the property. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the first `count` records of a chunk, in the order of the file. */
+/** In the order of the file. */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
     [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),

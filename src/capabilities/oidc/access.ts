@@ -29,8 +29,7 @@ export const access: DefinitionList = {
     listOf(grant, 'Who may do what in this environment, after sign-in by OpenID Connect.', MAX_GRANTS),
     [],
   ),
-  // Definitions can be imported from another environment. The grants must not be, because they
-  // would give people access to this environment.
+  // Grants must not be imported from another environment. They would give people access.
   isLocal: true,
   check(list) {
     for (const item of list.items) {
@@ -51,15 +50,15 @@ export function scopesOf(grants: readonly Grant[], claims: Claims): Scope[] {
   return scopes.filter((scope) => matching.some((each) => each.scopes.includes(scope)));
 }
 
-/** Claims that identify a person. Even the values configured for them must not be logged. */
+/** Personal claims. Even the values configured for them must not be logged. */
 const personal: ReadonlySet<string> = new Set(
   'sub email name given_name family_name nickname preferred_username upn phone_number'.split(' '),
 );
 const MAX_LOGGED = 50;
 
 /**
- * Explains, for the log, why the claims match no grant. Returns the names of the person's claims,
- * and the claims that the grants require. Includes required values only if they are not personal.
+ * For the log: the names of the person's claims, and the claims that the grants require. Required
+ * values are included only if they are not personal.
  */
 export function describeMismatch(grants: readonly Grant[], claims: Claims) {
   const wanted = grants.map(({ claim, value }) => (personal.has(claim) ? claim : `${claim}=${value}`));
@@ -72,7 +71,7 @@ export function describeMismatch(grants: readonly Grant[], claims: Claims) {
   };
 }
 
-/** Ignores an unverified email address, because it proves nothing about its owner. */
+/** An unverified email address proves nothing about its owner. */
 function valuesOf(claims: Claims, claim: string): readonly string[] {
   if (claim === 'email' && claims['email_verified'] !== true) return [];
   const value = memberOf(claims, claim) ?? claim.split('.').reduce<unknown>(memberOf, claims);

@@ -18,9 +18,7 @@ const refused = (sentence: string): Admission => ({ refused: 'revoked', sentence
 
 const ended = 'The provider has ended your sign-in. Sign in again.';
 
-/**
- * Decides what a session is now allowed to do. Asks the provider again if its last answer is old.
- */
+/** Asks the provider again if its last answer is old. */
 export async function admit(context: SignInContext, session: HeldSession): Promise<Admission> {
   const { db, config } = context;
   const settings = readSettings(config);

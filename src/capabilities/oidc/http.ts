@@ -60,8 +60,7 @@ function findAttempt(settings: OidcSettings, { headers: { cookie = '' } }: Fasti
 }
 
 function setAttempt(reply: FastifyReply, { publicUrl }: OidcSettings, value: string, seconds: number): void {
-  // `Lax` and not `Strict`: the provider's site redirects the browser back, and the cookie must be
-  // sent with this request.
+  // `Lax`, because the provider's site redirects the browser back with this cookie.
   const attributes = [`${attemptName}=${value}`, 'Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax'];
   if (publicUrl.startsWith('https:')) attributes.push('Secure');
   reply.header('set-cookie', attributes.join('; '));
@@ -155,8 +154,7 @@ async function identify(
 }
 
 /**
- * Begins a session in the environment `default`. If the person has no scopes there, begins it in
- * the first environment in which the person has a scope.
+ * Prefers the environment `default`, then the first in which the person has a scope.
  * @throws ProviderProblem
  */
 async function openConsole(

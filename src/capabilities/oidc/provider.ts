@@ -11,9 +11,8 @@ import type { Tokens } from './tokens.ts';
 const connectTimeoutMs = 2_000;
 const answerTimeoutMs = 3_000;
 const MAX_ANSWER_BYTES = 1_048_576;
-/** Time for which the provider's metadata is cached. */
 const DISCOVERY_MS = 3_600_000;
-/** Maximum difference between the clocks of the provider and of this machine. */
+/** Difference between the clocks of the provider and of this machine. */
 const CLOCK_TOLERANCE_S = 120;
 
 /** A failed sign-in. `code` selects the message that is shown. */
@@ -43,7 +42,7 @@ export interface Identity {
   readonly fixedClaims: Claims;
   readonly liveClaims: Claims;
   readonly tokens: Tokens;
-  /** Time when the access token expires. `null` if the provider does not specify it. */
+  /** End of the access token. `null` if the provider does not specify it. */
   readonly expiresAt: Date | null;
 }
 
@@ -54,7 +53,7 @@ interface Discovered {
   readonly configuration: Promise<Configuration>;
 }
 
-/** Discovered providers, by configuration, so that two systems in one process do not share them. */
+/** By configuration, so that two systems in one process do not share them. */
 const discovered = new WeakMap<Config, Discovered>();
 
 async function discover(config: Config, settings: OidcSettings): Promise<Configuration> {
@@ -88,8 +87,8 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
         ],
       },
     );
-    // For some services, the library accepts a template as the issuer. All tenants of such a
-    // service could then sign in.
+    // For some services, the library accepts a template as the issuer. All their tenants could sign
+    // in.
     const { issuer: name } = configuration.serverMetadata();
     if (withoutSlash(name) !== withoutSlash(issuer))
       throw new ProviderProblem('issuer', new Error(`the provider calls itself ${name.slice(0, 200)}`));
@@ -99,7 +98,7 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
 
 const withoutSlash = (text: string) => text.replace(/\/$/, '');
 
-/** Sends the library's requests with our own HTTP client. Limits the size of the response. */
+/** Our own client limits the size of the response. */
 const request: CustomFetch = async (address, { method, headers, body, signal }) => {
   const answer = await sendRequest(new URL(address), {
     method: method === 'POST' ? 'POST' : 'GET',
@@ -182,7 +181,6 @@ export async function exchangeCode(
   });
 }
 
-/** Requests the current claims. @throws ProviderProblem */
 export async function askAgain(
   config: Config,
   settings: OidcSettings,
@@ -203,7 +201,7 @@ async function requestClaims(
   return personalClaims(await client.fetchUserInfo(configuration, accessToken, subject));
 }
 
-/** Returns the address that ends the session at the provider. `null` if there is none. */
+/** `null` if the provider has no such address. */
 export async function endSessionUrl(
   config: Config,
   settings: OidcSettings,
@@ -218,7 +216,7 @@ export async function endSessionUrl(
   }).href;
 }
 
-/** Claims of the protocol. They do not describe the person. */
+/** Claims that do not describe the person. */
 const protocolClaims = new Set([
   ...[
     'iss',
@@ -266,10 +264,7 @@ const codes: Readonly<Record<string, ProblemCode>> = {
   OAUTH_ABORT: 'away',
 };
 
-/**
- * Returns the code of a problem. An error other than an OAuth error means that the provider did not
- * answer.
- */
+/** An error other than an OAuth error means that the provider did not answer. */
 function codeOf(error: unknown): ProblemCode {
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && code.startsWith('OAUTH_')) {
@@ -279,7 +274,7 @@ function codeOf(error: unknown): ProblemCode {
   return 'away';
 }
 
-/** Returns true if the provider, a token or an answer names another issuer. */
+/** True if the provider, a token or an answer names another issuer. */
 function isOfIssuer(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     const { cause } = at;

@@ -21,7 +21,7 @@ export function isOn(config: Settings): boolean {
   return readSettings(config) !== null;
 }
 
-/** Returns why the settings do not work together, or `null`. */
+/** `null` if the settings work together. */
 export function settingsProblem(config: Settings): string | null {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcScopes, publicUrl } = config;
   const names = {
@@ -40,7 +40,7 @@ export function settingsProblem(config: Settings): string | null {
   return null;
 }
 
-/** Returns false for a URL over which others could read the client secret. */
+/** Others could read the client secret over another URL. */
 export function isProtected(issuer: string): boolean {
   return new URL(issuer).protocol === 'https:' || isLoopback(issuer);
 }

@@ -17,18 +17,18 @@ export const accessGrants = itemsTable<Grant>({
   isDated: false,
 });
 
-/** Time after which a session asks the provider for the claims again. */
+/** A session then asks the provider for the claims again. */
 const CHECK_MS = 60_000;
-/** Time without an answer from the provider after which a session has no access. */
+/** Without an answer for this long, a session has no access. */
 const MAX_UNANSWERED_MS = 5 * 60_000;
-/** Milliseconds during which no second request of a session may ask the provider. */
+/** No second request of a session may ask the provider meanwhile. */
 const CHECK_RESERVATION_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {
   readonly environment: string;
 }
 
-/** Lists the grants of one environment or, for `null`, of all environments. */
+/** `null`: all environments. */
 export function listGrants(db: Database, environmentId: number | null): Promise<EnvironmentGrant[]> {
   return rowsOf<EnvironmentGrant>(db)`
     select e.name as environment, g.key, g.claim, g.value, g.scopes
@@ -43,9 +43,9 @@ export interface OidcSession {
   readonly fixedClaims: Readonly<Record<string, unknown>>;
   readonly liveClaims: Readonly<Record<string, unknown>>;
   readonly tokens: Buffer;
-  /** True if the provider must be asked again. */
+  /** The provider must be asked again. */
   readonly isDue: boolean;
-  /** True if the provider has not answered for too long. */
+  /** The provider has not answered for too long. */
   readonly isStale: boolean;
 }
 
@@ -95,9 +95,7 @@ export async function saveClaims(
     where session_id = ${sessionId}`.execute(db);
 }
 
-/**
- * Records that the provider's answer to a sign-in was used. Returns false if it was used before.
- */
+/** Each answer of the provider can be used once. Returns false the second time. */
 export async function spendState(db: Database, digest: Buffer, lifeMs: number): Promise<boolean> {
   const changed = await changedBy(db)`
     insert into oidc_used_states (digest, expires_at)
@@ -106,10 +104,7 @@ export async function spendState(db: Database, digest: Buffer, lifeMs: number): 
   return changed > 0;
 }
 
-/**
- * Deletes expired states, and the claims and tokens of ended sessions. Returns the number of ended
- * sessions.
- */
+/** Also deletes the claims and tokens of ended sessions. Returns the number of ended sessions. */
 export async function deleteEnded(db: Database): Promise<number> {
   await sql`delete from oidc_used_states where expires_at < now()`.execute(db);
   return changedBy(db)`

@@ -10,8 +10,8 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /**
- * Encrypts tokens with a key that is derived from the session's cookie. Only the browser has the
- * cookie, so the database alone does not reveal the tokens.
+ * The key is derived from the session's cookie, which only the browser has. The database alone does
+ * not reveal the tokens.
  */
 export function sealTokens(tokens: Tokens, cookie: string): Buffer {
   const iv = randomBytes(ivBytes);

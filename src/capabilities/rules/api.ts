@@ -13,7 +13,7 @@ import {
   time,
 } from '../../http/schema.ts';
 
-/** Remedies for a value that breaks a rule: only count it, omit it, or refuse its record. */
+/** A value that breaks a rule is only counted, is omitted, or its record is refused. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {

@@ -1,15 +1,18 @@
+import { nextOf, walkPages } from '../../base/pages.ts';
 import { formatCount } from '../../base/wording.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from '../../cli/define-command.ts';
 import { UsageError } from '../../cli/errors.ts';
 import { readOperatorFile, readValidFile } from '../../cli/input-files.ts';
 import { withEnvironment } from '../../cli/session.ts';
 import { type Columns, printable, printDone, printTable } from '../../cli/terminal.ts';
+import { propertyEntities } from '../../domain/entity.ts';
+import { isObject, parseJsonText } from '../../formats/json-text.ts';
 import type { Database } from '../../postgres/database.ts';
 import { requireKeyFor } from '../personal/personal.ts';
-import { checkRules } from './check.ts';
 import { type CountedFinding, personalActionsOf, type RulesDocument } from './document.ts';
 import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
-import { applyRules, readRules } from './store.ts';
+import { openStage } from './stage.ts';
+import { applyRules, countRepeated, readRules, readStored, type StoredProperties } from './store.ts';
 
 const MAX_CHECKED_RECORDS = 1_000_000;
 
@@ -101,3 +104,36 @@ export const rules = defineCommand({
   examples: ['sluice rules apply rules.yaml', 'sluice rules check --rules rules.yaml'],
   commands: [apply, show, check],
 });
+
+const CHECKED_AT_A_TIME = 5_000;
+
+export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
+  const stage = openStage(document);
+  const checked = { users: 0, companies: 0, events: 0 };
+  const repeated: CountedFinding[] = [];
+  for (const entity of propertyEntities) {
+    if (document[entity] === undefined) continue;
+    const read = async (after: StoredProperties | null) => {
+      const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
+      const page = await readStored(db, environmentId, entity, after, limit);
+      checked[entity] += page.length;
+      const hasMore = page.length === limit && checked[entity] < most;
+      return { page, next: nextOf(page, hasMore, (last) => last) };
+    };
+    for await (const { page } of walkPages(null, read)) {
+      for (const { eventName, metadata } of page) {
+        const parsed = parseJsonText(metadata);
+        const properties = !('code' in parsed) && isObject(parsed.value) ? parsed.value : {};
+        const { findings } = stage.judgeProperties(entity, properties, { eventName: eventName ?? undefined });
+        stage.findings.add(findings);
+      }
+    }
+    // Loads do not check this.
+    for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
+      if (unique !== true || entity === 'events') continue;
+      const records = await countRepeated(db, environmentId, entity, property);
+      if (records > 0) repeated.push({ entity, property, rule: 'unique', otherwise: 'report', records });
+    }
+  }
+  return { checked, findings: [...stage.findings.all, ...repeated] };
+}

@@ -27,15 +27,12 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
 /** Objects of an event in which SDKs send properties of the user. */
 const userTraitPaths = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/**
- * Returns the rules for events. A personal property of users is also personal inside the objects
- * `userTraitPaths` of an event.
- */
+/** A personal property of users is also personal inside `userTraitPaths`. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // An object that is listed in the rules is kept, even if they drop unlisted properties.
+  // Listed objects are kept, even if the rules drop unlisted properties.
   const kept = userTraitPaths.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((path) =>
@@ -80,7 +77,7 @@ export class EntityStage {
     return this.#properties.get(name);
   }
 
-  /** Returns true if an unlisted property needs no check. `name` is a byte string. */
+  /** True if an unlisted property needs no check. `name` is a byte string. */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -105,7 +102,7 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // A hash is not judged, because the rules have already judged the original value.
+    // The rules have already judged the original value.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -129,10 +126,7 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /**
-   * Checks required properties. `isDerived`: the record is implied by another record, and may lack
-   * required properties.
-   */
+  /** `isDerived`: another record implies this record, which may lack required properties. */
   end(isDerived: boolean): void {
     if (isDerived) return;
     for (const property of this.#required) {

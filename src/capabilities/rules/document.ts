@@ -6,10 +6,7 @@ import type { RuleFinding, remedies } from './api.ts';
 export type Remedy = (typeof remedies)[number];
 export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
 
-/**
- * Rules for a property. A keyword that also exists in JSON Schema 2020-12 has the same meaning
- * here.
- */
+/** A keyword of JSON Schema 2020-12 has the same meaning here. */
 export interface PropertyRule {
   readonly type?: (typeof ruleTypes)[number];
   readonly required?: boolean;
@@ -19,7 +16,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** True if two profiles must not have the same value. Only `sluice rules check` checks this. */
+  /** Only `sluice rules check` checks this. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;
@@ -27,16 +24,15 @@ export interface PropertyRule {
 
 export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
-  /** Remedy for a property that is not listed. Default: `allow`. */
+  /** For a property that is not listed. Default: `allow`. */
   readonly unknown?: 'allow' | Remedy;
   readonly names?: readonly string[];
-  /** Remedy for an event whose name is not in `names`. Default: `refuse`. */
+  /** For an event that is not in `names`. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';
 }
 
 export type RulesDocument = { readonly [Of in PropertyEntity]?: EntityRules };
 
-/** Returns an empty list if no property is personal. */
 export function personalActionsOf(document: RulesDocument): PersonalAction[] {
   return Object.values(document).flatMap(({ properties = {} }) =>
     Object.values(properties).flatMap(({ personal }) => personal ?? []),

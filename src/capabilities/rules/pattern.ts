@@ -4,9 +4,9 @@
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Maximum number of steps of a pattern, with counted repetitions expanded. */
+/** Steps of a pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Maximum product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
+/** Product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
 const MAX_PATTERN_WORK = 1_000_000;
 const MAX_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
@@ -32,7 +32,7 @@ function sizeOf(text: string): number {
 const patterns = new Map<string, Pattern>();
 
 export class Pattern {
-  /** Returns the shared instance of a pattern, because each chunk needs the same patterns. */
+  /** Shared, because each chunk needs the same patterns. */
   static of(text: string): Pattern {
     const existing = patterns.get(text);
     if (existing !== undefined) return existing;
@@ -42,12 +42,9 @@ export class Pattern {
     return pattern;
   }
 
-  /** Maximum length of a text that is matched, in UTF-16 units. A longer text does not match. */
+  /** In UTF-16 units. A longer text does not match. */
   readonly maxLength: number;
-  /**
-   * A set that contains only this pattern. A set is needed because RE2 limits only the memory of
-   * sets.
-   */
+  /** Contains only this pattern. RE2 limits only the memory of sets. */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 
   constructor(text: string) {

@@ -17,28 +17,27 @@ export class RuledProperty {
   readonly name: string;
   readonly rule: PropertyRule;
   readonly otherwise: Remedy;
-  /** The last value that was judged, converted to the type. */
+  /** The last judged value, converted to the type. */
   value: unknown;
-  /** Number of the last record that had a value of this property. */
+  /** The last record with a value of this property. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies of values in `rule`. The engine reads them faster, because `rule` objects have many
-   * shapes.
+   * Copies, because `rule` objects have many shapes and are read more slowly.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** True if a plain string can be checked without creating a JavaScript string. */
+  /** A plain string can be checked without creating a JavaScript string. */
   readonly #maySkip: boolean;
   readonly #allowedTexts: readonly Buffer[] | null;
-  /** True if a plain whole number can be checked by its digits alone. */
+  /** A plain whole number can be checked by its digits alone. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /** If `isPersonal`, values are dropped or hashed, so every value needs the full check. */
+  /** Personal values are dropped or hashed, so every value needs the full check. */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
@@ -70,14 +69,12 @@ export class RuledProperty {
     return number >= this.#minimum && number <= this.#maximum;
   }
 
-  /**
-   * Returns true if a string breaks no rule and is stored unchanged. Creates no JavaScript string.
-   */
+  /** True if a string breaks no rule and is stored unchanged. Creates no JavaScript string. */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // A character has one to four bytes, so the number of bytes is often sufficient.
+    // A character has one to four bytes, so their number is often sufficient.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -88,7 +85,7 @@ export class RuledProperty {
     return characters >= this.#minLength && characters <= this.#maxLength;
   }
 
-  /** Sets `value` to the converted value. Returns the keyword of the broken rule, or `null`. */
+  /** Sets `value` to the converted value. Returns the broken keyword, or `null`. */
   judge(value: unknown): Keyword | null {
     this.value = value;
     const { type } = this.rule;
@@ -129,7 +126,7 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /** Explains which rule is broken, without the value, because the value may be personal. */
+  /** Omits the value, because it may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
@@ -152,7 +149,7 @@ function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: nu
   return false;
 }
 
-/** Counts the characters in UTF-8. Skips continuation bytes, which begin with the bits 10. */
+/** Skips continuation bytes, which begin with the bits 10. */
 function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
   let count = 0;
   for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
@@ -162,7 +159,7 @@ function countCharacterBytes(bytes: Buffer, start: number, end: number): number 
 const ZERO = 0x30;
 const COLON = 0x3a;
 const LETTER_Z = 0x5a;
-/** Maximum number of decimal digits for which JavaScript represents every number exactly. */
+/** With this many decimal digits, every number is exact in JavaScript. */
 const MAX_PLAIN_DIGITS = 15;
 
 function readDigits(bytes: Buffer, start: number, end: number): number {
@@ -176,8 +173,8 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Returns true for a date such as 2026-11-20 or 2026-11-20T12:34:56Z, up to the 28th of a month.
- * `judge` checks all other dates.
+ * Such as 2026-11-20 or 2026-11-20T12:34:56Z, up to the 28th of a month. `judge` checks other
+ * dates.
  */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
@@ -217,7 +214,7 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/** Returns the value, or the value parsed as JSON text, if `is` accepts it. */
+/** Also parses a value that is JSON text. */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -225,7 +222,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** Each function returns `undefined` if it cannot convert the value to its type. */
+/** `undefined` if the value cannot be converted. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

@@ -52,10 +52,7 @@ export const rules: Capability = {
       fieldOf('findings', findingsField, [], findingsOfLoad),
     ],
   },
-  /**
-   * Refuses to start if rules hash values and there is no key, because no affected record could be
-   * stored.
-   */
+  /** If rules hash values and there is no key, no affected record could be stored. */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
     return names.length === 0 ? null : missingKey(names);
@@ -74,7 +71,7 @@ export async function readDocument(db: Database, environmentId: number): Promise
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens a stage that shows `(hash)` in place of hashes. */
+/** Shows `(hash)` in place of hashes. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

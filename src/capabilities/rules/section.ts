@@ -5,10 +5,7 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/**
- * The items of this section are the properties of each entity. All other rules of an entity are one
- * item.
- */
+/** The items are the properties of each entity. All other rules of an entity are one item. */
 export const rulesSection = defineSection({
   name: 'rules',
   open: async ({ config }) => ({
@@ -38,10 +35,7 @@ export const rulesSection = defineSection({
   }),
 });
 
-/**
- * Merges two documents. If both contain a property or another rule with the same name, `declared`
- * takes precedence.
- */
+/** `declared` takes precedence. */
 function merge(stored: RulesDocument, declared: RulesDocument): RulesDocument {
   const entries = propertyEntities.flatMap((entity) => {
     const [before, after] = [stored[entity], declared[entity]];

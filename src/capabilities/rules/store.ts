@@ -23,7 +23,7 @@ export interface AppliedRules {
   readonly version: number;
   readonly document: RulesDocument;
   readonly appliedAt: Date;
-  /** Id of the API key that applied the rules. `null` for the command line. */
+  /** Id of the API key. `null` for the command line. */
   readonly appliedBy: string | null;
 }
 
@@ -39,7 +39,6 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return row ?? null;
 }
 
-/** Stores a new version unless the document is unchanged. */
 export async function applyRules(
   { db, acts }: ActContext,
   environmentId: number,
@@ -80,10 +79,7 @@ export async function insertRules(
   return added;
 }
 
-/**
- * After an environment gets its first rules, waits until all writers know that the environment has
- * rules.
- */
+/** After the first rules of an environment, waits until all writers know of them. */
 export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {
   if (version === 1) await awaitEarlierWriters(db, new AbortController().signal);
 }
@@ -104,7 +100,7 @@ export function readLoadRules(db: Database, loadId: number): Promise<RulesDocume
 
 export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
-/** Adds the findings of a chunk. Locks the load's row first, to prevent deadlocks. */
+/** Locks the load's row first, to prevent deadlocks. */
 export async function addFindings(
   db: Database,
   loadId: number,
@@ -143,10 +139,10 @@ export const findingsOfLoad = sql`(
 )`;
 
 export interface StoredProperties {
-  /** Key of the record. `readStored` continues after this key. */
+  /** `readStored` continues after this key. */
   readonly key: readonly string[];
   readonly eventName: string | null;
-  /** Properties as JSON, in which numbers keep all their digits. */
+  /** JSON in which numbers keep all their digits. */
   readonly metadata: string;
 }
 

@@ -90,9 +90,8 @@ async function queueUndo(
 }
 
 /**
- * Queues the undo of a load that has just failed or been cancelled, in the load's place in the
- * lane. If the load was running, the undo starts in the same transaction, so that no other job
- * starts before it.
+ * The undo takes the load's place in the lane. If the load was running, the undo starts in the same
+ * transaction, so that no other job starts before it.
  */
 export async function undoStopped(context: StopContext, loadId: number): Promise<readonly DueTask[]> {
   const { db, acts } = context;

@@ -3,8 +3,8 @@ import { optional } from '../../base/validation.ts';
 import { guardPattern, guardRule } from '../../domain/guards.ts';
 import type { Tally } from '../../domain/load.ts';
 import { count, listOf, object, orNull, uuid } from '../../http/schema.ts';
-import { MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from './limits.ts';
 import type { UndoFacts } from './store.ts';
+import { MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from './store.ts';
 
 const undoCounts = object('The result of an undo: a plan shows what it would be. Null for other jobs.', {
   restored: count('Profiles that got values back.', 8),

@@ -15,13 +15,11 @@ import { type CountedReject, insertRejects } from '../../load/rejects/store.ts';
 import { readLoadSource } from '../../load/running-store.ts';
 import type { HookContext } from '../../load/seam.ts';
 import { inTaskTransaction } from '../../tasks/worker-store.ts';
-import { copyPatch } from './patch-store.ts';
+import { copyPatch, planEvents, removeEvents } from './patch-store.ts';
 import { planPutBack, putBackProfiles, type RefusedLine } from './put-back-store.ts';
-import { planEvents, removeEvents } from './remove-events-store.ts';
 
 const newline = 0x0a;
 
-/** Applies or plans a chunk of an undo, and counts its lines, in a single transaction. */
 export async function applyPatch(
   context: HookContext,
   claim: TaskClaim,

@@ -11,8 +11,8 @@ import type { UndoSource } from './store.ts';
  */
 
 /**
- * Selects profiles that the loads changed or removed, and profiles that the loads created and that
- * have been changed since.
+ * Profiles that the loads changed or removed, and profiles that they created and that have been
+ * changed since.
  */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, loadsOfUndos, all } = parameters(source);
@@ -37,7 +37,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
     ) k
     where is_theirs or is_undo or is_others or is_created
     window of_profile as (partition by key)`;
-  // True if nobody else has changed the profile since the change `c`.
+  // Nobody else has changed the profile since the change `c`.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
@@ -73,7 +73,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   );
 }
 
-/** Selects profiles that the loads created and that nobody has changed since. */
+/** Profiles that the loads created and that nobody has changed since. */
 export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, positions } = parameters(source);
   const isAlone = entity === 'users' ? sql`p.position in (select unnest(${positions}))` : sql`false`;
@@ -94,8 +94,8 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
 }
 
 /**
- * SQL condition that one of `loads` created a profile. A company that was created only because
- * users refer to it has no load id, so its position is compared with those of the loads.
+ * A company that was created only because users refer to it has no load id, so its position is
+ * compared with those of the loads.
  */
 function isCreatedBy(
   entity: Entity,
@@ -108,10 +108,7 @@ function isCreatedBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/**
- * Selects a profile's changes that were made by the loads, or that replaced a state written by the
- * loads.
- */
+/** Changes of a profile that the loads made, or that replaced a state written by the loads. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -129,9 +126,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * Selects the lines of the profiles in `picked`: one finished line, or one line for each change and
- * then one for the state. A window function in `picked` prevents a parallel join. With `offset 0`,
- * PostgreSQL computes the finished line only once.
+ * One finished line, or one line for each change and then one for the state. A window function in
+ * `picked` prevents a parallel join. With `offset 0`, PostgreSQL computes the finished line only
+ * once.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);
@@ -189,7 +186,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(${load} = any(${loads}))`;
 
-/** Returns the parameters as SQL text, because COPY does not accept parameters. */
+/** As SQL text, because COPY does not accept parameters. */
 function parameters({ environmentId, loads, undos, loadsOfUndos, allUndone }: UndoSource) {
   const list = (items: readonly (number | string)[]) => sql`${`{${items.join()}}`}::bigint[]`;
   const positionsOf = (of: readonly number[]) => of.flatMap((load) => allUndone.get(load) ?? []);

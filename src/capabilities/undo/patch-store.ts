@@ -3,8 +3,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { Entity } from '../../domain/entity.ts';
-import { findValue, type Transaction } from '../../postgres/database.ts';
+import { byEventKind, type Entity, type EventKind } from '../../domain/entity.ts';
+import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
+import { type Database, findValue, rowsOf, type Transaction } from '../../postgres/database.ts';
 
 export interface PatchScope {
   readonly environmentId: number;
@@ -14,7 +15,7 @@ export interface PatchScope {
 
 export type PatchContent = Readonly<Record<string, number>>;
 
-/** Copies the lines of a chunk into the table. Returns the number of lines by kind. */
+/** Returns the number of lines by kind. */
 export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
@@ -42,7 +43,6 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   return content ?? {};
 }
 
-/** SQL for a member of the line `l`, as text. */
 export const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 
 export const linesOf = (
@@ -51,3 +51,75 @@ export const linesOf = (
 ): RawBuilder<unknown> => sql`(
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
+
+type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
+
+interface Removals {
+  readonly kind: EventKind;
+  readonly lines: number;
+  readonly removed: number;
+}
+
+export async function planEvents(db: Database): Promise<EventOutcomes> {
+  return outcomesOf(
+    await rowsOf<Removals>(db)`
+    select ${text('type')} as kind, count(*)::int as lines, count(*)::int as removed
+    from ${linesOf('events', sql`true`)}
+    group by 1`,
+  );
+}
+
+/** Also removes the ids that callers gave to events. Counts missing events as unchanged. */
+export async function removeEvents(
+  db: Database,
+  { environmentId }: PatchScope,
+  content: PatchContent,
+): Promise<EventOutcomes> {
+  if ((content['events removed'] ?? 0) === 0) return outcomesOf([]);
+  return outcomesOf(
+    await rowsOf<Removals>(db)`
+    with gone as (
+      delete from events e
+      using (
+        select f.part, f.place
+        from ${linesOf('events', sql`true`)}
+        cross join lateral (
+          select s.tableoid as part, s.ctid as place
+          from events s
+          where s.environment_id = ${environmentId} and s.inserted_at = (${text('at')})::timestamptz
+            and s.event_id = (${text('id')}) collate "C" and s.user_id = (${text('user')}) collate "C"
+            and s.position = (${text('from')})::bigint
+          limit 1
+        ) f
+      ) l
+      where e.tableoid = l.part and e.ctid = l.place
+      returning e.event_id, e.user_id, e.inserted_at, e.event_type
+    ),
+    forgotten as (
+      delete from event_ids i
+      using (
+        select f.ctid as place
+        from gone g
+        cross join lateral (
+          select s.ctid
+          from event_ids s
+          where s.environment_id = ${environmentId} and s.event_id = g.event_id and s.user_id = g.user_id
+            and s.inserted_at = g.inserted_at
+          limit 1
+        ) f
+      ) l
+      where i.ctid = l.place
+    )
+    select l.kind, l.lines::int, (select count(*)::int from gone where event_type = l.kind) as removed
+    from (
+      select ${text('type')} as kind, count(*) as lines from ${linesOf('events', sql`true`)} group by 1
+    ) l`,
+  );
+}
+
+function outcomesOf(rows: readonly Removals[]): EventOutcomes {
+  const kinds = byEventKind(() => noOutcomes);
+  for (const { kind, lines, removed } of rows)
+    kinds[kind] = addOutcomes(noOutcomes, { removed, unchanged: lines - removed });
+  return kinds;
+}

@@ -13,10 +13,10 @@ import { linesOf, type PatchContent, type PatchScope, text } from './patch-store
 
 /** A line that is not applied, because somebody else has changed the profile. */
 export interface RefusedLine {
-  /** Number of the line in the chunk, counted from 0. */
+  /** Position in the chunk, counted from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Names of the properties that are left unchanged. */
+  /** Properties that are left unchanged. */
   readonly names: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** Stores a plan: for each line, the current and the planned state of the profile. */
+/** For each line, stores the current and the planned state of the profile. */
 export async function planPutBack(
   db: Database,
   entity: Entity,
@@ -88,8 +88,7 @@ const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
 /**
- * SQL that finds the profile of each line of the patch, as `p`. The `limit` makes PostgreSQL look
- * up each line in the index.
+ * The profile of each line, as `p`. The `limit` makes PostgreSQL look up each line in the index.
  */
 const profileOf = (
   entity: Entity,
@@ -103,9 +102,8 @@ const profileOf = (
 )`;
 
 /**
- * SQL that finds the lines whose profile has not changed, and the `ctid` of each profile's row. A
- * concurrent change gives the row a new `ctid`, so a statement that uses the old `ctid` skips the
- * row.
+ * Lines whose profile has not changed, with the `ctid` of its row. A concurrent change gives the
+ * row a new `ctid`, so a statement that uses the old one skips the row.
  */
 const unmoved = (
   entity: Entity,
@@ -133,7 +131,7 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/** Creates missing companies of users. The load that created them may have been undone. */
+/** The load that created the companies may have been undone. */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
@@ -183,8 +181,8 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
 }
 
 /**
- * SQL that summarises the changes to `p` after the patch was written: the state before these
- * changes (`seen`), and the changed properties (`touched`). Changes that were reverted also count.
+ * Changes to `p` after the patch was written: the state before (`seen`), and the changed properties
+ * (`touched`). Changes that were reverted also count.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
@@ -213,8 +211,8 @@ interface Yielded {
 const noneRemaining: Yielded = { updated: 0, refused: [] };
 
 /**
- * Locks the profiles that were changed after the patch was written, and restores those of their
- * properties that were not changed.
+ * Locks profiles that were changed after the patch was written, and restores their unchanged
+ * properties.
  */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);

@@ -4,7 +4,9 @@ import { MAX_COUNTED_REJECTS } from '../../base/limits.ts';
 import type { LoadStatus } from '../../domain/load.ts';
 import { camel } from '../../postgres/columns.ts';
 import { type Database, isTrue, selectWhere } from '../../postgres/database.ts';
-import { MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from './limits.ts';
+
+export const MAX_SHOWN_UNDONE = 100;
+export const MAX_SHOWN_LATER_LOADS = 20;
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 
@@ -20,8 +22,8 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
 }
 
 /**
- * SQL that is true if the log contains all changes by a load. If changes are not logged, it is true
- * only for loads that have written nothing.
+ * True if the log contains all changes by a load. If changes are not logged, true only for loads
+ * that have written nothing.
  */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
@@ -31,8 +33,7 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
 )`;
 
 /**
- * SQL that is true if the log contains all changes by the given loads, and no record of these loads
- * has been pruned.
+ * True if the log contains all changes by the loads, and no record of these loads has been pruned.
  */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   select bool_and(${isLogged(sql.ref('id'))} and exists (select 1 from loads l where l.load_id = id))
@@ -42,18 +43,15 @@ const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
 export interface UndoSource {
   readonly environmentId: number;
   readonly isLogged: boolean;
-  /** Loads to undo. Excludes loads that another undo has already undone. */
+  /** Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
-  /** All loads that this undo or an earlier one undoes, with the transactions of their chunks. */
+  /** Loads that this undo or an earlier one undoes, with the transactions of their chunks. */
   readonly allUndone: ReadonlyMap<number, readonly string[]>;
-  /** Authors whose changes are ignored: the loads in `allUndone`, and the earlier undos. */
+  /** Changes by these are ignored: the loads in `allUndone`, and the earlier undos. */
   readonly ignoredAuthors: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
-  /**
-   * Loads that `undos` have undone. Earlier states of a profile may contain values that these loads
-   * wrote.
-   */
+  /** Undone by `undos`. Earlier states of a profile may contain values that these loads wrote. */
   readonly loadsOfUndos: readonly number[];
 }
 
@@ -114,7 +112,7 @@ export function isUndoPossible(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
 
-/** Reads a load that has just ended. `wasRunning`: work on the load had started. */
+/** `wasRunning`: work on the load had started. */
 export function readStopped(db: Database, loadId: number) {
   return selectWhere(db, 'loads', { loadId })
     .select(camel('job_id', 'environment_id', 'request_id', 'filename', 'origin', 'origin_name'))
@@ -152,10 +150,7 @@ export const isToBeUndone = sql<boolean>`exists (
     and not u.dry_run
 )`;
 
-/**
- * The latest undo of a load, except for plans. `kept` counts the profiles that were not fully
- * restored.
- */
+/** Excludes plans. `kept` counts the profiles that were not fully restored. */
 export interface LatestUndo {
   readonly jobId: string;
   readonly status: LoadStatus;

@@ -65,7 +65,6 @@ export const undo: Capability = {
 
 /* The functions below are for capabilities that undo loads. */
 
-/** See `undoStopped`. */
 export async function undoStoppedLoad(context: StopContext, loadId: number): Promise<readonly DueTask[]> {
   const { undoStopped } = await import('./accept.ts');
   return undoStopped(context, loadId);

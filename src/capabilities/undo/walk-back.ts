@@ -6,22 +6,20 @@
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/**
- * Id of the load that made a change. `null` if a single record, a deletion or an operator made it.
- */
+/** Id of a load. `null`: a single record, a deletion or an operator. */
 type Author = number | null;
 
 interface State {
   /** Properties as JSON text, in which numbers keep all their digits. */
   readonly properties: string;
   readonly company: string | null;
-  /** Load that last wrote the profile. */
+  /** The last writer. */
   readonly writtenBy: Author;
-  /** Transaction in which that load wrote the profile. */
+  /** Transaction of that write. */
   readonly position: number;
 }
 
-/** A change, with the state before it. `properties` is `null` if that state was erased. */
+/** With the state before the change. `properties` is `null` if that state was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -30,8 +28,7 @@ export interface LoggedChange extends Omit<State, 'properties'> {
 }
 
 /**
- * The state after all changes. `hasOtherUsers`: the company has users that the undo does not
- * change.
+ * State after all changes. `hasOtherUsers`: the company has users that the undo does not change.
  */
 export interface LoggedEnd {
   readonly entity: Entity;
@@ -46,8 +43,7 @@ export interface Reversal {
   readonly company: string | null;
   readonly firstSeen: string | null;
   /**
-   * Properties that are not restored, because somebody else has changed them. `company_id` means
-   * the user's company.
+   * Not restored, because somebody else has changed them. `company_id` means the user's company.
    */
   readonly kept: readonly string[];
 }
@@ -55,23 +51,20 @@ export interface Reversal {
 interface Value {
   now: string | null;
   wanted: string | null;
-  /** True if an undone load has changed the value. */
+  /** An undone load has changed the value. */
   isUndone: boolean;
-  /** True if an author whose changes still count has changed the value since. */
+  /** An author whose changes still count has changed the value since. */
   isKept: boolean;
 }
 
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
-/**
- * Key under which the company is stored among the property values. No property can have this name,
- * because PostgreSQL's JSON cannot contain NUL.
- */
+/** No property can have this name, because PostgreSQL's JSON cannot contain NUL. */
 const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/** Returns the members of an object as JSON texts. The object must be in PostgreSQL's format. */
+/** Members as JSON texts. The object must be in PostgreSQL's format. */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;
@@ -97,15 +90,14 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
-  /** All loads that this or an earlier undo undoes. The log contains all of their writes. */
+  /** Undone by this or an earlier undo. The log contains all writes of these loads. */
   readonly allUndone: ReadonlySet<number>;
-  /** The loads in `allUndone`, and the earlier undos. Their changes are ignored. */
+  /** `allUndone` and the earlier undos. Their changes are ignored. */
   readonly ignoredAuthors: ReadonlySet<number>;
-  /** The loads in `allUndone`, by the transactions of their chunks. */
   readonly loadOfPosition: ReadonlyMap<string, number>;
 }
 
-/** Takes the changes of a profile in order, then its current state, and returns its reversal. */
+/** Takes a profile's changes in order, then its current state. */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;
   #values = new Map<string, Value>();

@@ -62,7 +62,6 @@ class PatchFile {
   #walk: ProfileWalk;
   readonly #cutter = new ChunkCutter({ maxBytes: CHUNK_BYTES, maxRecords: CHUNK_RECORDS }, 0);
   readonly #hash = createHash('sha256');
-  /** Companies that get users back through the undo. */
   readonly #companies = new Set<string>();
   #rest: Buffer = Buffer.alloc(0);
   #lines: Buffer[] = [];

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
+import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/api.ts';
 import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
   inspectorWith,
 } from '../../../src/capabilities/inspection/inspect-file.ts';
-import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
 import { personalRule } from '../../../src/domain/looks.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { explainRefusals } from '../../../src/load/rejects/rejects.ts';

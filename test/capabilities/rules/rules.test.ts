@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RulesRecord } from '../../../src/capabilities/rules/api.ts';
-import { checkRules } from '../../../src/capabilities/rules/check.ts';
+import { checkRules } from '../../../src/capabilities/rules/cli.ts';
 import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { endedLoad, readProfiles, runManually, startManually } from '../../support/files/load-file.ts';

@@ -106,10 +106,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/**
- * Starts the load immediately if nothing about it is in doubt. Otherwise, starts a plan, which
- * shows what the load would do.
- */
+/** If anything is in doubt, starts a plan, which shows what the load would do. */
 function Start({ query, inspection }: Inspected): VNode {
   const start = useStart();
   const load = (change: object) => () =>
@@ -162,7 +159,6 @@ interface CureProps extends Inspected {
 
 type Way = readonly [text: string, choose: () => void];
 
-/** Returns why the file cannot be loaded as it is, and the choices that make it loadable. */
 function cureOf(
   { query, inspection, onChange }: CureProps,
   problem: NonNullable<Inspection['problem']>,

@@ -12,17 +12,15 @@ export const part: Part = {
   checkPath: '/v1/imports/inspect',
 };
 
-/** The stored file of an earlier load, and the options of that load. */
 type ReusedUpload = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
-  // Opens the columns of the stored file. The file is neither sent again nor loaded yet.
+  // The file is neither sent again nor loaded yet.
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<ReusedUpload>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
-    // In a CSV file, the mapped columns determine the entity. If the user maps other columns, the
-    // file may contain companies, so the earlier entity is not reused.
+    // In a CSV file, the mapped columns determine the entity, and the user may map other columns.
     const applied = others['format'] === 'csv' ? others : { entity, ...others };
     const texts = Object.entries(applied).map(([name, value]) => [
       name,

@@ -7,12 +7,11 @@ import { type Loaded, useData } from '../../../console/client/lib/data.ts';
 import { readCellType } from '../../../domain/cell-type.ts';
 import type { Inspection } from '../api.ts';
 
-/** Options that other capabilities add to loads. */
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
 /**
- * Options that the page's address can contain, by their names in the API. The page has controls for
- * `texts`, but not for `otherTexts`.
+ * The page's address can contain these. The page has controls for `texts`, but not for
+ * `otherTexts`.
  */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
@@ -37,7 +36,6 @@ export function isReadingChosen(query: Query): boolean {
   return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
 
-/** Returns the options in the form expected by `POST /v1/imports` and by inspections. */
 export function optionsOf(query: Query): Record<string, unknown> {
   const map = mapOf(query);
   const listOptions = lists.map((name) => [name, listOf(query, name)] as const);
@@ -49,16 +47,13 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/**
- * Returns a list from the page's address: the strings that mean an empty cell (`null`), or the
- * types of columns as the API expects them (`types`).
- */
+/** `null`: strings that mean an empty cell. `types`: types of columns, in the form of the API. */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
 }
 
-/** Returns the user's map, or `null`. An empty map means that the user rejected every proposal. */
+/** `null` without a map. An empty map means that the user rejected every proposal. */
 export function mapOf(query: Query): Record<string, string> | null {
   const map = jsonOf(query, 'map');
   return typeof map === 'object' && map !== null ? (map as Record<string, string>) : null;
@@ -79,7 +74,7 @@ export interface Inspected {
   readonly inspection: Inspection;
 }
 
-/** Returns true if the records come from another product. Such records need no map. */
+/** Records of another product need no map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }
@@ -94,7 +89,7 @@ export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/** Names with a fixed meaning. A property that has such a name is mapped as `metadata.<name>`. */
+/** A property with such a name is mapped as `metadata.<name>`. */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
@@ -107,7 +102,6 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/** Shows the user's choices before the server responds. */
 export function withChoices(query: Query, inspection: Inspection): Inspection {
   const map = mapOf(query);
   if (map === null) return inspection;
@@ -153,10 +147,7 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/**
- * Returns the types that the user has chosen or, without a choice, those that the server proposes.
- * An empty type means text.
- */
+/** Without a choice, returns the types that the server proposes. An empty type means text. */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));
@@ -167,7 +158,7 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Returns the types of the columns that become properties, in the form that the API uses. */
+/** Only for columns that become properties, in the form of the API. */
 export function typesWith(types: Types, map: ColumnMap, inspection: Inspection): string[] {
   const typed = inspection.columns.filter((column) =>
     becomesWith(map, inspection, column)?.startsWith(within),

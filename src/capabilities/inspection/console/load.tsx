@@ -9,8 +9,8 @@ import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**
- * The page's address stores all choices, and the server stores the file. Therefore, any browser can
- * continue, and nothing is sent twice.
+ * The page's address stores all choices, and the server stores the file, so any browser can
+ * continue.
  */
 export function Load(): VNode {
   const query = useQuery();
@@ -55,7 +55,6 @@ export function Load(): VNode {
   );
 }
 
-/** Shows which earlier load provides the options that the page's address does not contain. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;

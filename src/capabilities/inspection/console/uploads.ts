@@ -10,12 +10,12 @@ import type { Inspection } from '../api.ts';
  * after a lost connection.
  */
 
-/** A file that is being sent or was sent from this page. The server stores it for a day. */
+/** The server stores the file for a day. */
 export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Number of bytes that the browser has sent. The server may have received fewer. */
+  /** Sent by the browser. The server may have received fewer bytes. */
   readonly sent: number;
   /** `waiting`: the connection was lost. The file will be sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
@@ -27,13 +27,12 @@ export interface Sending {
 export const sendings = signal<readonly Sending[]>([]);
 
 const pauseMs = growing(500, 15_000);
-/** If there is no progress for this long, the request is aborted and the file is sent again. */
+/** Without progress for this long, the file is sent again. */
 const stuckMs = 60_000;
 /** Minimum time between two updates, so that not every packet redraws the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
-/** Controllers that stop the sending of a file, by the file's key. */
 const stops = new Map<string, AbortController>();
 
 export function cancelSending({ key }: Sending): void {
@@ -66,7 +65,6 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/** Sends a file, and retries after transient errors. Resolves to the id of the upload. */
 function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   const work = (): Promise<string> => {
     change(key, { state: 'sending', sent: 0, error: null });
@@ -77,7 +75,7 @@ function deliver(key: string, file: File, signal: AbortSignal): Promise<string> 
   return retry({ pauseMs, isTransient, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
-/** Sends the file with XMLHttpRequest, because fetch does not report progress. */
+/** `fetch` does not report progress. */
 function send(file: File, signal: AbortSignal, onProgress: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

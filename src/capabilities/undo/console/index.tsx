@@ -54,7 +54,7 @@ function isUndoable(job: JobDetail): boolean {
   return !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
-/** Starts and opens a plan of the undo. The user can then apply the plan. */
+/** Opens a plan of the undo, which the user can then apply. */
 function Undo({ job }: JobProps): VNode | null {
   const start = useStart();
   if (!isUndoable(job)) return null;
