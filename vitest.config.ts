@@ -51,7 +51,7 @@ function isSlow(): boolean {
  * cores busy. On a slow machine that many would starve each other's workers, whose leases would end
  * as if they had died.
  */
-const waiting = { maxWorkers: isSlow() ? 2 : 5, sequence: { groupOrder: 1 } };
+const waiting = { maxWorkers: isSlow() ? 3 : 5, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk, so that nothing else may run beside them. */
 const timed = [
@@ -60,11 +60,8 @@ const timed = [
 ];
 
 /** Tests of the queue and of the file store, which run again on Redis and on S3. */
-const onRedis = ['test/contract/http/{bulk-identify,deletions}.test.ts'];
-const onS3 = [
-  'test/contract/http/{imports,exports,uploads}.test.ts',
-  'test/integration/export-write.test.ts',
-];
+const onRedis = ['test/contract/http/deletions.test.ts'];
+const onS3 = ['test/contract/http/{exports,uploads}.test.ts'];
 
 /**
  * Kinds of tests that a capability has in a separate folder, because they need the project of this

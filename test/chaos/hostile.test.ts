@@ -133,10 +133,10 @@ const attacks: readonly Attack[] = [
     ),
   },
   {
-    name: 'a million lines that are no record',
+    name: '300 000 lines that are no record',
     status: 200,
     end: 'failed',
-    send: upload(`user_id,name\n${'x\n'.repeat(1_000_000)}`, csv),
+    send: upload(`user_id,name\n${'x\n'.repeat(300_000)}`, csv),
   },
   {
     name: 'a quoted cell of 80 MB that is closed',

@@ -142,8 +142,8 @@ function startWorkers(site: Site) {
 
 /**
  * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. When a task has
- * lost three workers, sets its losses to one below the limit, because the service would only count
- * the losses in between.
+ * lost so many workers that it must run alone, sets its losses to one below the limit, because the
+ * service would only count the losses in between.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;
@@ -155,10 +155,10 @@ function shortenLeases({ sql }: Site): () => void {
     ] as const) {
       await sql(
         `update sluice.tasks set
-           losses = case when losses = 3 and lease_until is null then $1 else losses end,
+           losses = case when losses = $3 and lease_until is null then $1 else losses end,
            lease_until = case when lease_until < ${soon} then now() - interval '1 second' else lease_until end
-         where kind = $2 and (lease_until < ${soon} or (losses = 3 and lease_until is null))`,
-        [Math.max(3, limit - 1), kind],
+         where kind = $2 and (lease_until < ${soon} or (losses = $3 and lease_until is null))`,
+        [limit - 1, kind, SUSPECT_LOSSES],
       );
     }
   };

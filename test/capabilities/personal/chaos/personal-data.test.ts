@@ -62,7 +62,7 @@ describe.each(isLarge ? queues : (['postgres'] as const))('a service with the qu
     await inHouse(queue, async (house) => {
       const { site } = house;
       let api = await serve(house);
-      await Promise.all([work(house), work(house)]);
+      await work(house);
       const rules = { method: 'PUT', headers: json, body: JSON.stringify({ file: personalRules }) };
       await request(house, api, '/v1/rules', rules);
       await command(house, 'notifications', 'add', '--url', house.hooks.url);

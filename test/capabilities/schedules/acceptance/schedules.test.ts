@@ -81,17 +81,20 @@ test('`sluice schedules` lists, runs, repeats and logs a schedule', async () => 
 
 // proves: schedule-wait
 test('`sluice schedules run --wait` waits for a starting worker, or fails without', async () => {
-  const { dataDir, env } = await withSchedule();
-  const wait = ['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir];
-  const withoutWorker = await runCli(wait, { env });
-  expect(withoutWorker).toMatchObject({
+  const startRun = async () => {
+    const { dataDir, env } = await withSchedule();
+    const run = startCli(['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir], { env });
+    return { run, work: () => startCli(['work', '--data-dir', dataDir], { env }) };
+  };
+  const withoutWorker = await startRun();
+  const withWorker = await startRun();
+  await waitFor('no worker', () => withWorker.run.stderr.includes('No worker runs; it waits 15 s'));
+  withWorker.work();
+  const { code, stdout } = await withWorker.run.finished;
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^status +unchanged$/m) });
+  expect(await withoutWorker.run.finished).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('no worker runs. Start one'),
   });
-  const waiting = startCli(wait, { env });
-  await waitFor('no worker', () => waiting.stderr.includes('No worker runs; it waits 15 s'));
-  startCli(['work', '--data-dir', dataDir], { env });
-  const { code, stdout } = await waiting.finished;
-  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^status +unchanged$/m) });
 });
