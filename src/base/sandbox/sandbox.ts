@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +7,11 @@ import { Fault, InputError, inputError, type Problem, TransientError } from '../
 import { packageRoot } from '../package-root.ts';
 
 const SANDBOX_START_MS = 30_000;
+/**
+ * An item that does not get its processor time fails after this many times the limit: the machine
+ * is too busy, or the task waits for something that does not come.
+ */
+const MAX_PERIODS = 5;
 
 /** Positive, so that processes that serve requests have priority. */
 const niceness = 10;
@@ -43,7 +49,9 @@ type FromSandbox =
 
 export interface SandboxLimits {
   readonly heapMib: number;
-  /** Work per item, without waits for answers. */
+  /**
+   * Processor time per item. Where it cannot be read, elapsed time without the waits for answers.
+   */
   readonly itemMs: number;
 }
 
@@ -66,6 +74,10 @@ export class Sandbox {
   #isReady = false;
   #leftMs = 0;
   #since = 0;
+  /** Times that the limit has passed since the item began. */
+  #periods = 0;
+  /** Processor time of the process when the item began. */
+  #processorMsBefore = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @throws TransientError if the process cannot start. */
@@ -101,6 +113,8 @@ export class Sandbox {
       if (this.ended !== null) return reject(this.ended);
       this.#waiting = { resolve, reject };
       this.#leftMs = this.#limits.itemMs;
+      this.#periods = 0;
+      this.#processorMsBefore = processorMs(this.#child.pid) ?? 0;
       this.#hold(true);
       this.#run();
       this.#send({ kind: 'more' });
@@ -116,6 +130,7 @@ export class Sandbox {
     switch (message.kind) {
       case 'ready':
         this.#isReady = true;
+        this.#processorMsBefore = processorMs(this.#child.pid) ?? 0;
         if (this.#waiting !== null) this.#run();
         break;
       case 'ask':
@@ -171,8 +186,23 @@ export class Sandbox {
   #run(): void {
     clearTimeout(this.#timer);
     this.#since = performance.now();
-    const leftMs = this.#isReady ? this.#leftMs : SANDBOX_START_MS;
-    this.#timer = setTimeout(() => this.kill(tooMuch('time')), leftMs);
+    this.#timer = this.#isReady
+      ? setTimeout(() => this.#expire(), this.#leftMs)
+      : setTimeout(() => this.kill(new TransientError('a process took too long to start')), SANDBOX_START_MS);
+  }
+
+  /** Gives the item another period if the machine has not given it its processor time. */
+  #expire(): void {
+    const { itemMs } = this.#limits;
+    const now = processorMs(this.#child.pid);
+    if (now === null || now - this.#processorMsBefore >= itemMs) {
+      this.kill(tooMuch('time'));
+    } else if (++this.#periods === MAX_PERIODS) {
+      this.kill(new TransientError('the machine is too busy to read the file; try again later'));
+    } else {
+      this.#leftMs = itemMs;
+      this.#run();
+    }
   }
 
   #pause(): void {
@@ -195,6 +225,21 @@ export class Sandbox {
       this.#child.unref();
       this.#child.channel?.unref();
     }
+  }
+}
+
+/** Linux counts processor time in hundredths of a second. */
+const tickMs = 10;
+
+/** Returns the processor time of a process, or `null` if this system does not tell. */
+function processorMs(pid: number | undefined): number | null {
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The program's name is in brackets, and can contain blanks.
+    const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
+    return tickMs * (Number(fields[11]) + Number(fields[12]));
+  } catch {
+    return null;
   }
 }
 

@@ -86,7 +86,6 @@ describe('a task in a sandbox', () => {
     ['largeArray', 'memory'],
     ['manyObjects', 'memory'],
     ['loop', 'time'],
-    ['idle', 'time'],
   ] as const)('the task %s fails alone for too much %s', async (task, limit) => {
     const { run } = limit === 'time' ? open({ itemMs: 1_000 }) : shared;
     await expect(run(task)).rejects.toMatchObject(tooMuch(limit));
@@ -101,6 +100,22 @@ describe('a task in a sandbox', () => {
     expect(await items.next()).toMatchObject({ done: false });
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(await items.next()).toMatchObject({ done: true });
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'the time of a task is processor time, so a busy machine does not refuse a file',
+    async () => {
+      const { run } = open({ itemMs: 1_000 });
+      const pid = pidOf(await run('environment'));
+      process.kill(pid, 'SIGSTOP');
+      setTimeout(() => process.kill(pid, 'SIGCONT'), 1_500);
+      expect(await run('count', 2)).toEqual([1, 2]);
+    },
+  );
+
+  test('a task that gets no processor time for long fails with a transient error', async () => {
+    const { run } = open({ itemMs: 100 });
+    await expect(run('idle')).rejects.toMatchObject({ name: 'TransientError' });
   });
 
   // proves: sandbox
