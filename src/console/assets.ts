@@ -1,13 +1,12 @@
 /*
- * The console: the web page of sluice. The server sends the page and the files that `npm run build`
- * creates from `client/`. File names contain a hash of the content, so browsers may keep the files
- * forever. The page loads nothing from other sites, and has no inline script or style.
+ * The console: the web page that `npm run build` creates from `client/`. File names contain a hash
+ * of the content, so browsers may keep them forever. Nothing is loaded from other sites.
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageRoot } from '../base/package-root.ts';
 
-/** The manifest that the build (`tools/build.ts`) writes. */
+/** Written by the build (`tools/build.ts`). */
 export interface ConsoleManifest {
   readonly script: string;
   readonly style: string;
@@ -35,9 +34,7 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/**
- * Reads all built files, which are few and small. Returns `null` if the console has not been built.
- */
+/** The built files are few and small. `null` if the console has not been built. */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {
@@ -71,7 +68,7 @@ export function chooseEncoding(header: string | undefined): Encoding {
   return accepted.has('gzip') ? 'gzip' : 'identity';
 }
 
-/** Returns the page. `prefix` is the path prefix of a proxy, without a trailing slash. */
+/** `prefix` is the path prefix of a proxy, without a trailing slash. */
 export function renderShell({ script, style, icon, preload }: ConsoleManifest, prefix: string): string {
   const at = (name: string): string => `${prefix}/console/assets/${name}`;
   const preloads = preload.map((name) => `<link rel="modulepreload" href="${at(name)}">`);

@@ -1,4 +1,4 @@
-/** Module that `tools/bundle-console.ts` generates from the registry of capabilities. */
+/** `tools/bundle-console.ts` generates the module from the registry of capabilities. */
 declare module 'sluice:capabilities' {
   export const parts: readonly import('./part.ts').Part[];
 }

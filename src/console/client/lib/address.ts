@@ -1,6 +1,6 @@
 import { useLocation } from 'preact-iso';
 
-/** Path prefix of a proxy. The server writes it into the page. */
+/** The server writes the path prefix of a proxy into the page. */
 const prefix = document.documentElement.dataset['prefix'] ?? '';
 export const consoleRoot = `${prefix}/console`;
 
@@ -16,7 +16,7 @@ export function withQuery(path: string, values: Values, search = new URLSearchPa
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** Returns the address of a screen from its path, such as `/jobs`. */
+/** `path` is that of a screen, such as `/jobs`. */
 export function screenHref(path: string, query: Values = {}): string {
   return withQuery(`${consoleRoot}${path === '/' ? '' : path}`, query);
 }
@@ -27,25 +27,20 @@ export function apiHref(path: string): string {
 
 export interface Query {
   readonly get: (name: string) => string;
-  /** Returns the values that the address has for `names`. Omits names without a value. */
+  /** Values of the address for `names`. Omits names without a value. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;
   /** Changing a filter returns to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
-  /** Returns the address with the change, for use in a link. */
   readonly href: (change: Values) => string;
 }
 
-/**
- * Reads and changes a screen's filters, tab and selected row, which are stored in the page's
- * address.
- */
+/** A screen's filters, tab and selected row are in the page's address. */
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
-  // Two fields may change the address before the page is rendered again, so this function reads the
-  // current address.
+  // Another field may have changed the address since the last rendering.
   const change = (values: Values, replace: boolean): void =>
     route(withQuery(path, values, new URLSearchParams(location.search)), replace);
   const get = (name: string): string => query[name] ?? '';

@@ -1,6 +1,6 @@
 /*
- * Calls of the API, and the session. Every call sends the session's cookie and names the page's
- * environment, so a page cannot change an environment that was chosen in another tab.
+ * Calls of the API, and the session. Every call names the page's environment, so a page cannot
+ * change an environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
 import type { Scope } from '../../../domain/scope.ts';
@@ -12,12 +12,11 @@ interface Problem {
   readonly details: string;
 }
 
-/** An error response, a missing response (status 0), or an unusable response (status -1). */
+/** An error response, a missing one (status 0), or an unusable one (status -1). */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
   readonly problems: readonly Problem[];
-  /** Id of the request in the server's log. */
   readonly requestId: string | null;
 
   constructor(status: number, problem: readonly Problem[] | string, requestId: string | null = null) {
@@ -29,58 +28,55 @@ export class ApiError extends Error {
     this.requestId = requestId;
   }
 
-  /** True if the same request may succeed later. */
   get isTransient(): boolean {
     return this.status <= 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 
-  /** True if the error may be due to an outage of the whole service. */
   get isOfOutage(): boolean {
     return isAwayStatus(this.status);
   }
 }
 
-/** Converts any thrown value, such as the error of a response that is not JSON, to an ApiError. */
+/** For example, the response was not JSON. */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);
   return new ApiError(-1, [{ error_code: 'page_failed', message: 'The page failed', details }]);
 }
 
-/** Returns true for a status that means an outage. Status 0 means that no response was received. */
+/** Status 0 means that no response was received. */
 export function isAwayStatus(status: number): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
 
 interface Outage {
-  /** Time of the first failed request. */
   readonly since: string;
   /** `null` until a second request has failed, because one failure is not an outage. */
   readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
 }
 
-/** The current or suspected outage. `outage.ts` ends it. */
+/** The current or suspected outage, which `outage.ts` ends. */
 export const outage = signal<Outage | null>(null);
-/** Number of outages that have ended. After each outage, the screen reloads its data. */
+/** Number of outages that have ended. The screen reloads its data after each. */
 export const outagesOver = signal(0);
 
 export function suspectOutage(): void {
   outage.value ??= { since: new Date().toISOString(), cause: null };
 }
 
-/** `src/access/console` declares further members of the session. */
+/** `src/access/console` declares further members. */
 export interface Session {
   readonly environment: string;
   readonly scopes: readonly Scope[];
 }
 
-/** Reason why the session of the page ended. `null` if the service gave none. */
+/** Why the session of the page ended. `null` if the service gave no reason. */
 export const sessionEnd = signal<string | null>(null);
 
 /** `null` if nobody is signed in. Undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
-/** Returns true if the session has the scope. Controls that need a missing scope are disabled. */
+/** Controls that need a missing scope are disabled. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
@@ -92,7 +88,7 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Time of the last response, by the monotonic clock of the page. */
+/** By the monotonic clock of the page. */
 let answeredAt = 0;
 
 export function silentMs(): number {
@@ -104,7 +100,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns a successful response. @throws ApiError, or the reason of `signal` */
+/** @throws ApiError, or the reason of `signal` */
 async function call(path: string, options: CallOptions): Promise<Answer> {
   const { method = 'GET', body, signal: abortSignal = null } = options;
   const headers = new Headers(options.headers);
@@ -137,7 +133,7 @@ export function unreachable(message: string): ApiError {
   return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
-/** Returns the error that a response describes. Ends the session on status 401. */
+/** Status 401 ends the session. */
 export function refusal(status: number, body: string, requestId: string | null): ApiError {
   if (status === 401 && session.peek() != null) session.value = null;
   if (isAwayStatus(status)) suspectOutage();
@@ -163,9 +159,9 @@ export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Pro
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Number of items on all pages. `null` if the server does not count them. */
+  /** Items on all pages. `null` if the server does not count them. */
   readonly total: number | null;
-  /** Cursor of the next page. `null` on the last page. */
+  /** `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -178,7 +174,7 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/** The body is an array or `{data}`. The headers are `Link` and `X-Total-Count`. */
+/** The body is an array or `{data}`. */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

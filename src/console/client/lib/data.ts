@@ -3,30 +3,21 @@ import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';
 
 export interface Loaded<T> {
-  /**
-   * Data of the latest response. While a list loads with changed filters, its previous data
-   * remains.
-   */
+  /** While a list loads with changed filters, its previous data remains. */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
   readonly reload: () => void;
 }
 
-/**
- * Pause in milliseconds before the next request, or a function that computes it from the last
- * response.
- */
+/** In milliseconds, or computed from the last response. */
 type Pause<T> = number | ((data: T | undefined) => number);
 
-/** Milliseconds between two requests: `pollMs` while something changes, otherwise `restMs`. */
+/** Milliseconds: `pollMs` while something changes, otherwise `restMs`. */
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
-/**
- * Loads the path at the start, whenever `state` changes, and after each pause. Loads nothing if the
- * path is `null`.
- */
+/** Loads at the start, whenever `state` changes, and after each pause. `null` loads nothing. */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
 }
@@ -40,21 +31,17 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
   readonly request: string;
 }
 
-/**
- * Returns what a request is about: its path without the query. The subject does not change when the
- * user changes a filter.
- */
+/** The path without the query. A changed filter does not change the subject. */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
 
-/** Maximum pause in milliseconds after failures. It is short because a person is waiting. */
+/** Short, because a person is waiting. */
 const longestPauseMs = 10_000;
 
 /**
  * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`.
- * Loads nothing if the key is `null`. Ignores late responses for earlier keys. Does not report an
- * outage, because the page's frame shows it.
+ * `null` loads nothing. Ignores late responses for earlier keys, and leaves outages to the frame.
  */
 export function useData<T>(
   key: string | null,
@@ -102,7 +89,7 @@ export function useData<T>(
           key,
           request,
         }));
-        // If the status is 404, stops polling, because the requested item does not exist.
+        // The requested item does not exist, so polling stops.
         if (error.status === 404) return;
       }
       again();
@@ -132,10 +119,7 @@ export function useData<T>(
   };
 }
 
-/**
- * An action that cannot run twice at the same time. If the action fails, `run` sets `error` and
- * resolves to false.
- */
+/** An action cannot run twice at a time. If it fails, `run` sets `error` and resolves to false. */
 export function useAction<A extends readonly unknown[]>(act: (...args: A) => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);

@@ -1,7 +1,4 @@
-/*
- * Formats numbers, sizes, times and durations in the reader's language. Does not use the DOM, so
- * that tests can run it.
- */
+/* Formats values in the reader's language. Tests run it without the DOM. */
 
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
@@ -16,10 +13,7 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/**
- * Formats a share, such as 12.3 %. Returns 0 % only if the part is 0, and 100 % only if the part
- * equals the total.
- */
+/** Such as 12.3 %. 0 % and 100 % are exact. */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
   if (part === total) return '100 %';
@@ -31,7 +25,7 @@ export function formatShare(part: number, total: number): string {
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** Formats a size, such as 12.3 MB. Each unit is 1,000 times the previous one. */
+/** Such as 12.3 MB. Each unit is 1,000 times the previous one. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -42,10 +36,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/**
- * Formats a duration, such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. Returns a dash for
- * `null`.
- */
+/** Such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. A dash for `null`. */
 export function formatMs(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -71,10 +62,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hourCycle: 'h23',
 });
 
-/**
- * Formats a time of today as 14:03:21, and a time of this year as 20 Nov, 14:03:21. Earlier times
- * include the year.
- */
+/** A time of today as 14:03:21, of this year as 20 Nov, 14:03:21, and earlier with the year. */
 export function formatTime(iso: string, now = new Date()): string {
   const date = new Date(iso);
   const time = clock.format(date);
@@ -82,7 +70,7 @@ export function formatTime(iso: string, now = new Date()): string {
   return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
 }
 
-/** Formats a time relative to now, such as "20 s ago" or "in 3 min". */
+/** Such as "20 s ago" or "in 3 min". */
 export function formatAgo(iso: string, now = Date.now()): string {
   const ms = now - new Date(iso).getTime();
   const [first = '', unit = ''] = formatMs(Math.max(1_000, Math.abs(ms))).split(' ');
@@ -91,8 +79,8 @@ export function formatAgo(iso: string, now = Date.now()): string {
 }
 
 /**
- * Matches runs of hidden characters. Whole emoji, and letters with their joiners, are matched
- * first, so that they remain intact.
+ * Matches runs of hidden characters. Emoji, and letters with their joiners, match first, so that
+ * they remain intact.
  */
 const hidden = new RegExp(
   [
@@ -107,7 +95,7 @@ const begins = /^[\p{Cc}\p{Cf}]/u;
 
 const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };
 
-/** Returns an escape sequence for a character, because few fonts show control characters. */
+/** Few fonts show control characters. */
 function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return escapes[character] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
@@ -118,7 +106,7 @@ interface Piece {
   readonly isHidden: boolean;
 }
 
-/** Splits a string into visible and escaped pieces. Does not split emoji. */
+/** Does not split emoji. */
 export function splitHidden(text: string): readonly Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -131,14 +119,14 @@ export function splitHidden(text: string): readonly Piece[] {
   return [...pieces, { text: text.slice(from), isHidden: false }];
 }
 
-/** Returns the string with control characters, direction marks and line ends escaped. */
+/** Escapes control characters, direction marks and line ends. */
 export function visibleText(text: string): string {
   return splitHidden(text)
     .map((piece) => piece.text)
     .join('');
 }
 
-/** Returns a name of lower-case letters, digits and hyphens. Returns '' if no character remains. */
+/** Lower-case letters, digits and hyphens, or ''. */
 export function slugOf(text: string): string {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   return plain
@@ -149,13 +137,10 @@ export function slugOf(text: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/**
- * Truncates a string to at most `max` code units and adds an ellipsis. Cuts only between two
- * characters.
- */
+/** Cuts to at most `max` code units, between two characters, and adds an ellipsis. */
 export function shorten(text: string, max: number): string {
   if (text.length <= max) return text;
-  // The last character of the slice may be incomplete, so it is always dropped.
+  // The last character of the slice may be incomplete.
   let end = 0;
   for (const { index } of graphemes.segment(text.slice(0, max + 1))) end = index;
   return `${text.slice(0, end)}…`;

@@ -6,7 +6,7 @@ import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
 import { visibleText } from './format.ts';
 
-/** Documents of jobs. The `console` folder of each kind of job declares its document. */
+/** The `console` folder of each kind of job declares its document. */
 // biome-ignore lint/suspicious/noEmptyInterface: each kind adds a member.
 export interface JobDocuments {}
 
@@ -48,19 +48,14 @@ export function useStart(): (path: string, body?: object) => Promise<void> {
   };
 }
 
-/**
- * Returns the duration of the current work without waiting times. `null` while the job is waiting.
- */
+/** Duration of the current work, without waiting. `null` while the job is waiting. */
 export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
   return Math.max(0, end - Date.parse(job.processing_since));
 }
 
-/**
- * Returns the pause between requests. Polling continues after a job has ended, because the job may
- * still change.
- */
+/** Polling continues after a job has ended, because it may still change. */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;
 }

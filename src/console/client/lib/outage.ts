@@ -8,16 +8,13 @@ import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const pauseMs = growing(1_000, 8_000);
-/** Time limit for a response. It is longer than the service's own limit for its database. */
+/** Longer than the service's own limit for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
 
 let isWatched = false;
 
-/**
- * Polls until the service responds. Shows the cause only after a second failure, because a restart
- * causes only a short outage.
- */
+/** Shows the cause after a second failure, because a restart is only a short outage. */
 async function watch(): Promise<void> {
   isWatched = true;
   let failures = 0;
@@ -34,15 +31,14 @@ async function watch(): Promise<void> {
   outage.value = null;
 }
 
-/** Returns the cause of an outage, or `null` if the service responds. */
+/** `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
-  // Requests `/` first: an overloaded service refuses this request at once, but may be too slow to
-  // check its database in time.
+  // An overloaded service refuses `/` at once, but may be too slow to check its database.
   const status = await statusOf('/');
   if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
   if (report?.parts?.database === 'away') return 'database';
-  // The database responds, but the connections that serve requests may still be broken.
+  // The database responds, but connections that serve requests may still be broken.
   return isAwayStatus(await statusOf('/v1/background_jobs?limit=1')) ? 'database' : null;
 }
 
@@ -54,14 +50,12 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/**
- * Returns a clock. The clock's pauses do not end while the page is hidden, unless `hidden` is true.
- */
+/** Pauses do not end while the page is hidden, unless `hidden` is true. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }
 
-/** Waits for the given time, or until the browser is online or the page is visible again. */
+/** A pause also ends when the browser is online or the page is visible again. */
 function pause(ms: number, isHidden: boolean): Promise<void> {
   return new Promise((resolve) => {
     const listeners = new AbortController();

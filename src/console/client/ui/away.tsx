@@ -8,7 +8,6 @@ const outages = {
   database: 'The service has been without its database',
 } as const;
 
-/** Shows that there is an outage, and since when. */
 export function Away(): VNode | null {
   const { cause = null, since = null } = outage.value ?? {};
   if (cause === null) return null;

@@ -40,7 +40,7 @@ interface InputProps {
   readonly autocomplete?: string;
   readonly maxLength?: number;
   readonly required?: boolean;
-  /** Id of a `datalist` element with suggestions. */
+  /** Id of a `datalist` with suggestions. */
   readonly list?: string;
 }
 
@@ -128,15 +128,14 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 }
 
 /**
- * Returns the properties of an input. The text takes effect when the user presses Enter, leaves the
- * input or, if `pauseMs` is set, stops typing for that long.
+ * The text takes effect when the user presses Enter, leaves the input or, with `pauseMs`, stops
+ * typing for that long.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
   const committed = useRef(value);
   useEffect(() => {
-    // The new value may be the user's own text after trimming. It must not replace the text while
-    // the user is typing.
+    // The user's own text, trimmed, must not replace the text during typing.
     if (value !== committed.current.trim()) setText(value);
     committed.current = value;
   }, [value]);
@@ -168,7 +167,7 @@ export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<Field
   );
 }
 
-/** A button that opens a menu of rarely used actions. Escape closes the menu. */
+/** Escape closes the menu. */
 export function Menu({ label, children }: Pick<FieldProps, 'label' | 'children'>): VNode {
   const details = useRef<HTMLDetailsElement>(null);
   return (
@@ -200,15 +199,12 @@ export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProp
 
 export interface ButtonProps {
   readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
-  /**
-   * Required scopes. If one of them is missing, the button is disabled and its tooltip gives the
-   * reason.
-   */
+  /** Without one of these scopes, the button is disabled and its tooltip says why. */
   readonly scopes?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';
-  /** Id of the form that the button submits, if the button is outside the form. */
+  /** Form that the button submits from outside. */
   readonly form?: string;
   readonly isExpanded?: boolean;
   readonly onClick?: () => void;
@@ -229,7 +225,7 @@ export function Button({ look, scopes, isExpanded, title, disabled = false, ...r
   );
 }
 
-/** Adds the button's subject for screen readers, which do not announce the row that contains it. */
+/** Screen readers do not announce the row that contains the button. */
 export function named(verb: string, subject: string): VNode {
   return (
     <>
@@ -243,10 +239,7 @@ interface ActionProps extends Omit<ButtonProps, 'onClick' | 'type' | 'form' | 'i
   readonly act: () => Promise<unknown>;
 }
 
-/**
- * A button whose action cannot run twice at the same time. An error is shown below the button until
- * the next attempt.
- */
+/** An error is shown below the button until the next attempt. */
 export function ActionButton({ act, disabled = false, ...rest }: ActionProps): VNode {
   const action = useAction(act);
   return (
@@ -283,7 +276,7 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
   );
 }
 
-/** A block of text. It can be focused, so that long lines can be scrolled by keyboard. */
+/** It can be focused, so that long lines can be scrolled by keyboard. */
 export function Code({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too

@@ -62,9 +62,7 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
   readonly isDestructive?: boolean | undefined;
   /** Content to the left of the button. */
   readonly beside?: ComponentChildren;
-  /**
-   * Action of the form. The dialog closes if the action succeeds, and otherwise shows the error.
-   */
+  /** The dialog closes if the action succeeds, and otherwise shows the error. */
   readonly act: () => Promise<unknown>;
 }
 
@@ -100,9 +98,7 @@ interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
   readonly children?: ComponentChildren;
 }
 
-/**
- * Asks the user to confirm an irreversible action. The title names the action, such as "Delete u1".
- */
+/** For irreversible actions. The title names the action, such as "Delete u1". */
 export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
     <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>

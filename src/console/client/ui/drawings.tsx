@@ -1,10 +1,7 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShort } from '../lib/format.ts';
 
-/*
- * Icons on a grid of 16 units, in the colour of the text. Each icon has a label, which `iconOnly`
- * hides.
- */
+/* Icons on a grid of 16 units, in the colour of the text. `iconOnly` hides their labels. */
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
@@ -65,17 +62,17 @@ export function Mark(): VNode {
 
 interface Bar {
   readonly title: string;
-  /** Values of the parts of a bar, from the bottom to the top. */
+  /** Values of the parts, from the bottom to the top. */
   readonly values: readonly number[];
 }
 
 interface BarsProps {
-  /** Text for screen readers after the sums of the parts, such as `in 30 days`. */
+  /** Read out after the sums of the parts, such as `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
   /** Colours are variables of tokens.css, such as `--inserted`. */
   readonly parts: readonly (readonly [name: string, ink: string])[];
-  /** Label of the drawing's maximum value. */
+  /** Label of the maximum value. */
   readonly top?: string;
   readonly axis: readonly (string | undefined)[];
 }
@@ -88,7 +85,7 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Draws a text and, below it, a bar. The filled share of the bar is `part / whole`. */
+/** Below a text, a bar that is filled to `part / whole`. */
 export function barOf(part: number, whole: number, words: string): VNode {
   return (
     <span class="filled">
@@ -98,10 +95,7 @@ export function barOf(part: number, whole: number, words: string): VNode {
   );
 }
 
-/**
- * Draws numbers over time as bars, with the newest bar at the right. Every part greater than 0 is
- * visible.
- */
+/** Numbers over time, with the newest at the right. Every part above 0 is visible. */
 export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({

@@ -6,11 +6,9 @@ import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
 
-/** `num` aligns the cells of the column to the end. `minor` hides it on narrow screens. */
+/** `num` aligns the cells to the end. `minor` hides the column on narrow screens. */
 export type Column<T> = readonly [
-  /**
-   * A title chosen by the console is a string. A title chosen by a caller of the API is an element.
-   */
+  /** A title of the console is a string, and one of an API caller is an element. */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',
@@ -23,25 +21,17 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   /** Default: the row's position. */
   readonly keyOf?: (row: T, at: number) => string;
-  /**
-   * Returns the address that a row's first cell links to. The arrow keys, j, k and Enter select and
-   * open rows.
-   */
+  /** Link of a row's first cell. The arrow keys, j, k and Enter select and open rows. */
   readonly hrefOf?: (row: T) => string;
-  /** Stores the focused row in the page's address, as `row`. */
+  /** The page's address stores the focused row, as `row`. */
   readonly isSelectable?: boolean;
-  /**
-   * On narrow screens, shows each row as a block whose first line contains the first two columns.
-   */
+  /** On narrow screens, each row is a block whose first line has the first two columns. */
   readonly isTall?: boolean;
-  /** Shown instead of a table that has no rows. A string is shown as a title. */
+  /** Shown instead of a table without rows. A string is a title. */
   readonly empty?: string | VNode;
 }
 
-/**
- * A table that can be used by keyboard (`Keys`). If rows have links, the link is in the first
- * column.
- */
+/** A table that can be used by keyboard (`Keys`). */
 export function Table<T>(props: TableProps<T>): VNode {
   const { caption, columns, rows, keyOf = (_, at) => String(at), hrefOf, empty } = props;
   const { isSelectable = false, isTall = false } = props;
@@ -70,7 +60,7 @@ export function Table<T>(props: TableProps<T>): VNode {
     );
   });
   return (
-    // A table without links must itself be focusable, so that it can be scrolled by keyboard.
+    // Without links, the table itself is focusable, so that the keyboard scrolls it.
     <div class="table-scroll" {...(hrefOf ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
       <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
@@ -90,19 +80,15 @@ export function Table<T>(props: TableProps<T>): VNode {
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
-  /** The rows, or loaded data with all rows or one page of them. */
+  /** Rows, or loaded data with all rows or one page of them. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
-  /**
-   * Heading. A list without a heading is the screen's main list, and stores its selected row in the
-   * address.
-   */
+  /** A list without a heading is the screen's main list, whose selected row is in the address. */
   readonly title?: string;
   readonly aside?: ComponentChildren;
   /** Name of the table for screen readers. Default: `title`. */
   readonly caption?: string;
-  /** Number of rows for which space is reserved while loading. */
+  /** Rows for which space is reserved while loading. */
   readonly room?: number;
-  /** Words for one row and for several rows. */
   readonly one?: string;
   readonly many?: string;
   readonly children?: ComponentChildren;
@@ -177,10 +163,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   );
 }
 
-/**
- * A link that removes the filters, the page and the selected row from the address. `null` if no
- * filter is set.
- */
+/** Removes the filters, the page and the selected row. `null` if no filter is set. */
 export function ClearFilters({ names }: { readonly names: readonly string[] }): VNode | null {
   const query = useQuery();
   if (Object.keys(query.given(names)).length === 0) return null;

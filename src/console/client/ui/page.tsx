@@ -7,7 +7,7 @@ import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../li
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
-/** A time in the reader's zone, or relative to now. The tooltip has the exact time and the zone. */
+/** In the reader's zone, or relative to now. The tooltip has the exact time and the zone. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
   if (at === null) return <span class="faint">–</span>;
   return (
@@ -35,10 +35,7 @@ export function VisibleText({ text }: { readonly text: string }): VNode {
   );
 }
 
-/**
- * Text from outside the console, in which matches of the search term are marked. The search ignores
- * case.
- */
+/** Text from outside the console with marked matches. The search ignores case. */
 export function Marked({ text, term }: { readonly text: string; readonly term: string }): VNode {
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
   const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
@@ -68,7 +65,7 @@ export function inTone(tone: Tone): { readonly color: string; readonly backgroun
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** Shows a state as a word, a shape and a colour, each of which is sufficient by itself. */
+/** The word, the shape and the colour are each sufficient. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -154,9 +151,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/**
- * An event in a list with the CSS class `events`. The user can unfold the event to see its facts.
- */
+/** An event in a list of the class `events`, which unfolds to its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -176,7 +171,7 @@ interface LoadingProps {
   readonly label?: string | undefined;
 }
 
-/** Placeholder rows that are shown during the first load, so that the page does not shift. */
+/** Placeholder rows, so that the page does not shift. */
 export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
   return (
     <div class="line" role="status">
@@ -190,15 +185,12 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Shown if the status is 404. This status is then not treated as an error. */
+  /** Shown for status 404, which is then not an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
 
-/**
- * Shows loaded data, preceded by the error if the latest attempt failed. Shows placeholder rows
- * before the first response.
- */
+/** Shows loaded data below the error of the latest attempt. */
 export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): VNode {
   const { data, error, reload } = of;
   if (none !== undefined && error?.status === 404) return none;
@@ -220,10 +212,9 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** The first page leaves the focus at the top. Each later page moves the focus to its heading. */
+/** The first page leaves the focus at the top. Each later page moves it to its heading. */
 let isFirst = true;
 
-/** Frame of a screen: a heading, which receives the focus, and the content. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   const { path } = useLocation();
@@ -231,7 +222,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // Until the code of the new page has been loaded, the previous page is shown with the new path.
+    // Until its code has loaded, a new page's path shows the previous page.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);
@@ -302,7 +293,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** A name chosen by the console is a string. A name chosen by a caller of the API is an element. */
+/** A name of the console is a string, and one of an API caller is an element. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {

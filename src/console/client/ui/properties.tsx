@@ -2,9 +2,8 @@ import type { VNode } from 'preact';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { type Fact, VisibleText } from './page.tsx';
 
-/* Properties and their values. Callers choose the names of properties. */
 
-/** Shows the value of a property. A string is shown unchanged, any other value as JSON. */
+/** A string is shown unchanged, any other value as JSON. */
 export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
   if (of === '') return <span class="faint">empty</span>;
@@ -13,7 +12,7 @@ export function Value({ of }: { readonly of: unknown }): VNode {
 
 const longText = 400;
 
-/** Shows a complete value, collapsed if it is long. */
+/** A long value is collapsed. */
 export function FullValue({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)
@@ -47,7 +46,6 @@ interface PropertySummaryProps {
 const mostShown = 4;
 const mostCharacters = 28;
 
-/** Shows the first few properties on one line. */
 export function PropertySummary({ of, without = [] }: PropertySummaryProps): VNode {
   const all = Object.entries(of).filter(([name]) => !without.includes(name));
   const rest = all.length - mostShown;

@@ -7,8 +7,8 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * Editor for definitions that are written as text. The service checks the text. A problem whose
- * `details` contain `line 3` marks the third line (`throwFileProblems`).
+ * Editor for definitions as text, which the service checks. A problem whose `details` contain `line
+ * 3` marks the third line (`throwFileProblems`).
  */
 
 interface EditorFormProps {
@@ -32,7 +32,7 @@ export function EditorForm(props: EditorFormProps): VNode {
   const saving = useSubmit(props.act);
   const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
-  // The line numbers of the error apply only to the text that was refused.
+  // The line numbers of an error apply only to the refused text.
   const refusedText = useMemo(() => text, [error]);
   const marks = text === refusedText ? linesOf(error) : new Set<number>();
   const lines = text.split('\n');

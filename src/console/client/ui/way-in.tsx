@@ -2,7 +2,7 @@ import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { screenHref } from '../lib/address.ts';
 
-/** A link to the first screen on which records can be loaded. `null` if there is no such screen. */
+/** Links to the first screen on which records can be loaded. */
 export function WayIn(): VNode | null {
   const screens = parts.flatMap(({ screens: own = [] }) => own);
   const first = screens.find(({ nav }) => nav?.[2] === 'In');
