@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { requireEnvironment } from '../src/access/require-environment.ts';
+import { requireEnvironment } from '../src/access/acts.ts';
 import { readConfig } from '../src/base/config.ts';
 import { appendEvents } from '../src/capabilities/lake/append-events.ts';
 import { eraseFiles } from '../src/capabilities/lake/lake.ts';

@@ -4,7 +4,7 @@ import { uuidv7 } from '../src/base/uuid.ts';
 import type { System } from '../src/context.ts';
 import { exportQueueName, queueName, queueOf, type TaskKindName } from '../src/domain/task.ts';
 import { startSweeping } from '../src/jobs/prune.ts';
-import type { WorkerProcess } from '../src/jobs/work-seam.ts';
+import type { WorkerProcess } from '../src/jobs/seam.ts';
 import { consume } from '../src/queue/notify.ts';
 import { openSuspects, type RunAlone, startReconciler } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';

@@ -1,17 +1,24 @@
 // Changes environments, keys and sessions for a person, and records each change as an act
 // (`src/postgres/acts.ts`).
-import { type ActContext, act } from '../postgres/acts.ts';
+
+import { UsageError } from '../cli/errors.ts';
+import type { System } from '../context.ts';
+import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
+import { type ActContext, act, inOneTransaction } from '../postgres/acts.ts';
 import {
   changeEnvironment,
   createEnvironment,
   type EnvironmentChanges,
+  findEnvironment,
   type ListedEnvironment,
+  lockEnvironment,
 } from './environment-store.ts';
 import {
   createApiKey,
   deleteApiKey,
   endSession,
   type IssuedApiKey,
+  listApiKeys,
   type NewApiKey,
   revokeApiKey,
   rotateApiKey,
@@ -105,4 +112,39 @@ export async function closeSession(
     (db) => endSession(db, environmentId, sessionId),
     (isChanged) => (isChanged ? { action: 'session.ended', environmentId, thing: sessionId } : null),
   );
+}
+
+/** Creates `default` if it is missing. @throws UsageError if another environment is missing */
+export async function requireEnvironment(
+  system: Pick<System, 'db' | 'acts'>,
+  name: string,
+): Promise<Environment> {
+  const { db } = system;
+  const existing = await findEnvironment(db, name);
+  if (existing !== null) return existing;
+  if (name !== defaultEnvironmentName) {
+    throw new UsageError(`There is no environment ${name}. Create it with \`sluice env create ${name}\`.`);
+  }
+  try {
+    return await addEnvironment(system, name);
+  } catch (error) {
+    const other = await findEnvironment(db, name);
+    if (other !== null) return other;
+    throw error;
+  }
+}
+
+/**
+ * Creates a key if `default` has never had one, for example after `sluice import`. Returns the new
+ * key, which cannot be read again, or `null`.
+ */
+export function ensureFirstKey({ db, acts }: ActContext): Promise<string | null> {
+  return inOneTransaction(db, async (transaction) => {
+    const context = { db: transaction, acts };
+    const { environmentId } = await requireEnvironment(context, defaultEnvironmentName);
+    await lockEnvironment(transaction, environmentId);
+    // An operator who has revoked the last key does not expect a new one.
+    if ((await listApiKeys(transaction, environmentId)).length > 0) return null;
+    return (await issueKey(context, environmentId, { label: 'first key' })).key;
+  });
 }

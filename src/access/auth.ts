@@ -4,7 +4,7 @@ import type { System } from '../context.ts';
 import { type Caller, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { insufficient, type NeededScope } from '../http/caller.ts';
 import { verifySession } from './console-session.ts';
-import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
+import { crossOriginProblem, sessionCookie } from './session-http.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**

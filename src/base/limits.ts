@@ -106,6 +106,12 @@ export const WORKER_ALIVE_SECONDS = 15;
 export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_FAILURES = 5;
+export const SHOWN_JOB_DAYS = 30;
+export const SHOWN_FAILING_TASKS = 20;
+export const SHOWN_LANE_JOBS = 20;
+export const PREVIEWED_ROWS = 5;
+/** Rows by which a preview estimates the size of a file. */
+export const MEASURED_ROWS = 500;
 
 export const SEGMENT_PREVIEW_USERS = 50;
 export const MAX_PREVIEWED_ROWS = 1_000_000;

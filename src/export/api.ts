@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { MEASURED_ROWS, PREVIEWED_ROWS } from '../base/limits.ts';
 import { exampleJobId, failure, jobFields, lastError, listItemFields } from '../http/job.ts';
 import { exportCounts, runFields } from '../http/run.ts';
 import {
@@ -16,7 +17,6 @@ import {
   time,
   url,
 } from '../http/schema.ts';
-import { MEASURED_ROWS, PREVIEWED_ROWS } from './limits.ts';
 
 const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TString, Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
+import { PREVIEWED_ROWS } from '../base/limits.ts';
 import { ruled, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { exportFormatFacts, exportFormats } from '../domain/export.ts';
@@ -38,7 +39,6 @@ import {
   recordDownload,
 } from './file-links.ts';
 import { renderCreated, renderExport, renderExportItem, requireExport } from './inspect-exports.ts';
-import { PREVIEWED_ROWS } from './limits.ts';
 import type { ExportOptions } from './options.ts';
 import { previewExport, requestExport } from './request-export.ts';
 import { pageExports } from './store.ts';

@@ -3,7 +3,13 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { readExportLayout } from '../access/environment-store.ts';
 import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../base/errors.ts';
-import { MAX_PAGE_BYTES, MAX_SHOWN_RAW_BYTES, READ_TIMEOUT_MS } from '../base/limits.ts';
+import {
+  MAX_PAGE_BYTES,
+  MAX_SHOWN_RAW_BYTES,
+  MEASURED_ROWS,
+  PREVIEWED_ROWS,
+  READ_TIMEOUT_MS,
+} from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { shorten } from '../base/wording.ts';
 import type { Act } from '../domain/act.ts';
@@ -29,7 +35,6 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired } from './filter.ts';
 import { findEventWarnings } from './kept-events.ts';
-import { MEASURED_ROWS, PREVIEWED_ROWS } from './limits.ts';
 import type { ExportOptions } from './options.ts';
 import { type ReadRequest, readRequest } from './read-request.ts';
 import { findUnknownSegments } from './segments.ts';

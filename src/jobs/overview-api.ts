@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { RATE_STEPS } from '../base/limits.ts';
+import { RATE_STEPS, SHOWN_FAILING_TASKS, SHOWN_JOB_DAYS, SHOWN_LANE_JOBS } from '../base/limits.ts';
 import { loadStatuses } from '../domain/load.ts';
 import { type NeedKind, needKinds } from '../domain/need.ts';
 import { jobFields } from '../http/job.ts';
@@ -18,7 +18,6 @@ import {
   time,
   uuid,
 } from '../http/schema.ts';
-import { SHOWN_FAILING_TASKS, SHOWN_JOB_DAYS, SHOWN_LANE_JOBS } from './limits.ts';
 
 const part = (description: string) => choice(['ok', 'away'], description);
 

@@ -1,12 +1,17 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { RATE_STEPS, SHOWN_FAILURES } from '../base/limits.ts';
+import {
+  RATE_STEPS,
+  SHOWN_FAILING_TASKS,
+  SHOWN_FAILURES,
+  SHOWN_JOB_DAYS,
+  SHOWN_LANE_JOBS,
+} from '../base/limits.ts';
 import { recordOutcomes } from '../domain/load.ts';
 import { timeText } from '../postgres/columns.ts';
 import { type Database, rowOf, rowsOf } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 import { currentStep, stepOf } from '../telemetry/rate-store.ts';
-import { SHOWN_FAILING_TASKS, SHOWN_JOB_DAYS, SHOWN_LANE_JOBS } from './limits.ts';
 import type { Overview } from './overview-api.ts';
 
 const RECOUNTED_LOADS = 200;

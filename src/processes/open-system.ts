@@ -1,6 +1,9 @@
+import { extname } from 'node:path';
 import type pg from 'pg';
+import type { Logger } from 'pino';
 import { chunkJob } from '../../jobs/load.ts';
 import { droppedLines } from '../base/logger.ts';
+import { Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { System, SystemOptions } from '../context.ts';
 import { OptionTable } from '../domain/option-table.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
@@ -172,4 +175,9 @@ function withSmallLoads(system: System): System {
       await system.close();
     },
   };
+}
+
+export function openSandboxes(log: Logger): Sandboxes {
+  // The program is `sandbox.ts` in this folder or, in a build, next to the bundle.
+  return new Sandboxes(new URL(`./sandbox${extname(import.meta.url)}`, import.meta.url), log);
 }

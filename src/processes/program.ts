@@ -8,6 +8,7 @@ import { parseEnv } from 'node:util';
 import { Command, CommanderError, Help } from 'commander';
 import { messageOf } from '../base/errors.ts';
 import { readPackage } from '../base/package-root.ts';
+import { defineCommand, hidden, optional, text } from '../cli/define-command.ts';
 import { exitCodes, explainError, UsageError } from '../cli/errors.ts';
 import { type AddCommand, addGlobalOptions, type Cli } from '../cli/settings.ts';
 import { createTerminal, type Terminal } from '../cli/terminal.ts';
@@ -98,7 +99,7 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
     prune: async () => (await import('./database.ts')).prune,
     db: async () => (await import('./database.ts')).db,
     psql: async () => (await import('./database.ts')).psql,
-    completion: async () => (await import('../cli/completion.ts')).completion,
+    completion: async () => completion,
     config: async () => (await import('../jobs/status.ts')).config,
     demo: async () => (await import('../../examples/demo/demo.ts')).demo,
   }),
@@ -116,7 +117,7 @@ export async function createProgram(
     ...caller,
     openSystem: async (options) => (await import('./open-system.ts')).openSystem(options),
     requireEnvironment: async (system, name) =>
-      (await import('../access/require-environment.ts')).requireEnvironment(system, name),
+      (await import('../access/acts.ts')).requireEnvironment(system, name),
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     optionTable,
@@ -156,4 +157,55 @@ function neededCommands(words: readonly string[]): readonly (() => Promise<AddCo
   const listsAll = words.includes('help') || words.includes('completion');
   const selection = listsAll || matches.length === 0 ? commands : matches;
   return selection.map(([, load]) => load);
+}
+
+/** The shell script asks the program for the words that can follow. */
+const bash = `_sluice() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" words
+  words="$(sluice completion --words "\${COMP_WORDS[*]:1:COMP_CWORD-1}" 2>/dev/null)"
+  [[ "$current" == -* ]] || words="$(grep -v '^-' <<< "$words")"
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _sluice sluice
+`;
+
+const scripts: Readonly<Record<string, string>> = {
+  bash,
+  zsh: `autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n${bash}`,
+  fish: `complete -c sluice -a '(sluice completion --words (commandline -opc | tail -n +2 | string join " ") 2>/dev/null)'\n`,
+};
+
+const completion = defineCommand({
+  name: 'completion',
+  summary: 'a script that completes commands and options in bash, zsh or fish',
+  description:
+    'Prints a script for the shell. Load it in each new shell, or save it where the shell looks for completions.',
+  argument: optional('[shell]', 'bash, zsh or fish'),
+  options: { words: hidden(text('--words <text>', 'list what may follow these words')) },
+  examples: [
+    'source <(sluice completion bash)   # in ~/.bashrc; zsh: in ~/.zshrc',
+    'sluice completion fish > ~/.config/fish/completions/sluice.fish',
+  ],
+  run: async ({ command, terminal, argument, flags }) => {
+    const program = command.parent ?? command;
+    if (flags.words !== undefined) return terminal.write(`${listNext(program, flags.words).join('\n')}\n`);
+    const script = scripts[argument ?? ''];
+    if (script === undefined) throw new UsageError('The shells are bash, zsh and fish.');
+    await terminal.write(script);
+  },
+});
+
+function listNext(program: Command, line: string): string[] {
+  const words = line.split(' ').filter((word) => word !== '');
+  let command = program;
+  for (const word of words) command = command.commands.find((each) => each.name() === word) ?? command;
+  const options = [...new Set([...command.options, ...program.options])].filter((option) => !option.hidden);
+  const typed = words.at(-1) ?? '';
+  const last = options.find(({ short, long }) => [short, long].includes(typed));
+  if (last?.required === true) return last.argChoices ?? [];
+  return [
+    ...command.commands.map((each) => each.name()),
+    ...options.flatMap(({ short, long }) => [short, long].filter((flag) => flag !== undefined)),
+    '--help',
+  ];
 }

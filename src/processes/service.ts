@@ -5,9 +5,8 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { ensureFirstKey, requireEnvironment } from '../access/acts.ts';
 import { createSignInLink } from '../access/console-session.ts';
-import { ensureFirstKey } from '../access/first-key.ts';
-import { requireEnvironment } from '../access/require-environment.ts';
 import type { Config } from '../base/config.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Phase, shutDown } from '../base/timers.ts';
@@ -22,8 +21,7 @@ import { defaultEnvironmentName } from '../domain/caller.ts';
 import { consolePath } from '../http/paths.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../queue/provide-database.ts';
 import { type HttpServer, startHttpServer } from './listen.ts';
-import { openSandboxes } from './open-sandboxes.ts';
-import { openSystem } from './open-system.ts';
+import { openSandboxes, openSystem } from './open-system.ts';
 import {
   awaitDatabase,
   checkAddress,

@@ -17,7 +17,7 @@ import type { System } from '../context.ts';
 import { prepareDatabase } from '../queue/provide-database.ts';
 import { queuePeriodic } from '../tasks/periodic.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
-import { openSandboxes } from './open-sandboxes.ts';
+import { openSandboxes } from './open-system.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { ensureFirstKey } from '../../src/access/acts.ts';
 import { createEnvironment, listEnvironments } from '../../src/access/environment-store.ts';
-import { ensureFirstKey } from '../../src/access/first-key.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/access/key-store.ts';
 import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { deletionJob } from '../../jobs/deletion.ts';
+import { deletionJob } from '../../jobs/kinds.ts';
 import { Interrupted } from '../../src/base/errors.ts';
 import { uuidv7 } from '../../src/base/uuid.ts';
 import type { System } from '../../src/context.ts';

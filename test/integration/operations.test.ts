@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pruneJob } from '../../jobs/prune.ts';
+import { pruneJob } from '../../jobs/kinds.ts';
 import { readStatus } from '../../src/jobs/jobs.ts';
 import { prune } from '../../src/jobs/prune.ts';
 import { recordOf } from '../../src/jobs/status.ts';

@@ -1,4 +1,4 @@
-import { requireEnvironment } from '../../access/require-environment.ts';
+import { requireEnvironment } from '../../access/acts.ts';
 import { formatCount } from '../../base/wording.ts';
 import { defineCommand, flag, limitOption, parsed, parseSince, text } from '../../cli/define-command.ts';
 import { UsageError } from '../../cli/errors.ts';

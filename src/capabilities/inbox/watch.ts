@@ -6,7 +6,7 @@ import { ConflictError, Interrupted } from '../../base/errors.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { codeOf } from '../../files/disk.ts';
-import type { WorkSeam } from '../../jobs/work-seam.ts';
+import type { WorkSeam } from '../../jobs/seam.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { concludeFiles } from './conclude.ts';
 import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './context.ts';

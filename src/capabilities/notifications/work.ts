@@ -1,4 +1,4 @@
-import { type RunnerKind, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
+import { type RunnerKind, type WorkSeam, withContext } from '../../jobs/seam.ts';
 import { openSendContext } from './context.ts';
 import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';

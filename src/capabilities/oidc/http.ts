@@ -9,7 +9,7 @@ import {
   crossOriginProblem,
   sessionCookie,
   setSessionCookie,
-} from '../../access/session-cookie.ts';
+} from '../../access/session-http.ts';
 import { inputError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
 import { defaultEnvironmentName } from '../../domain/caller.ts';

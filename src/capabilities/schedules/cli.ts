@@ -1,4 +1,4 @@
-import { requireEnvironment } from '../../access/require-environment.ts';
+import { requireEnvironment } from '../../access/acts.ts';
 import { readInstant } from '../../base/instant.ts';
 import { defineCommand, flag, limitOption, optional, required, text } from '../../cli/define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from '../../cli/errors.ts';

@@ -1,4 +1,4 @@
-import { type RunnerKind, type Work, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
+import { type RunnerKind, type Work, type WorkSeam, withContext } from '../../jobs/seam.ts';
 import { type ScheduleContext, scheduleSettings } from './context.ts';
 import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';

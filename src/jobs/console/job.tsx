@@ -19,8 +19,7 @@ import { Causes } from '../../load/console/causes.tsx';
 import { Changes } from '../../load/console/changes.tsx';
 import { JobActions } from './actions.tsx';
 import { Answer } from './answer.tsx';
-import { factsOf } from './facts.tsx';
-import { Phases, tookOf } from './timeline.tsx';
+import { factsOf, Phases, tookOf } from './facts.tsx';
 
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;

@@ -1,15 +1,14 @@
 import { Component, render, type VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
-import { Opening, SignIn } from '../../access/console/sign-in.tsx';
+import { Opening, SignIn } from '../../access/console/session.tsx';
 import { consoleRoot, screenHref } from '../../console/client/lib/address.ts';
 import { outage, outagesOver, session, suspectOutage } from '../../console/client/lib/api.ts';
 import { Keys, Nav } from './nav.tsx';
 import { screens } from './screens.ts';
 import '../../console/client/lib/outage.ts';
-import { Away } from '../../console/client/ui/away.tsx';
 import { Button } from '../../console/client/ui/controls.tsx';
-import { Empty, Page } from '../../console/client/ui/page.tsx';
+import { Away, Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
  * The browser client of the console. It stores nothing: data comes from the API, and the URL has

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { chooseEnvironment, signOut } from '../../access/console/session.ts';
+import { chooseEnvironment, signOut } from '../../access/console/session.tsx';
 import { consoleRoot, screenHref } from '../../console/client/lib/address.ts';
 import { session } from '../../console/client/lib/api.ts';
 import { useAction, useApi } from '../../console/client/lib/data.ts';

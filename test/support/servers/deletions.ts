@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { deletionJob } from '../../../jobs/deletion.ts';
+import { deletionJob } from '../../../jobs/kinds.ts';
 import { requestDeletion, requireDeletion } from '../../../src/deletion/deletions.ts';
 import type { DeletionContext } from '../../../src/deletion/seam.ts';
 import { type Deletion, readOutcomes } from '../../../src/deletion/store.ts';

@@ -1,4 +1,4 @@
-import { exportJob } from '../../../jobs/export.ts';
+import { exportJob } from '../../../jobs/kinds.ts';
 import type { System } from '../../../src/context.ts';
 import type { ExportContext, ExportWriter } from '../../../src/export/context.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';

@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { ApiError } from '../lib/api.ts';
+import { type ApiError, outage } from '../lib/api.ts';
 import type { Loaded as LoadedData } from '../lib/data.ts';
 import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
@@ -307,5 +307,23 @@ export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
         </div>
       ))}
     </dl>
+  );
+}
+
+const outages = {
+  unreachable: 'The service has been unreachable',
+  overloaded: 'The service has been overloaded',
+  database: 'The service has been without its database',
+} as const;
+
+export function Away(): VNode | null {
+  const { cause = null, since = null } = outage.value ?? {};
+  if (cause === null) return null;
+  return (
+    <div class="away">
+      <Notice role="alert">
+        {outages[cause]} since <Time at={since} />. This page keeps what it shows, and tries again by itself.
+      </Notice>
+    </div>
   );
 }

@@ -2,7 +2,6 @@ import type { VNode } from 'preact';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { type Fact, VisibleText } from './page.tsx';
 
-
 /** A string is shown unchanged, any other value as JSON. */
 export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
