@@ -15,9 +15,8 @@ import { failExport, runExport } from '../src/export/run-export.ts';
 import { type PruneContext, prune, removeLeftovers } from '../src/jobs/prune.ts';
 import type { WorkerProcess, WorkSeam } from '../src/jobs/seam.ts';
 import { capabilities } from '../src/registry.ts';
-import { dayMs, periodic } from '../src/tasks/periodic.ts';
 import { repeatTask } from '../src/tasks/store.ts';
-import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
+import { dayMs, periodic, type TaskContext, type TaskKind } from '../src/tasks/task-kind.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
 
 /** All workers share one task, which is due again a day after its previous run. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { worded } from '../base/validation.ts';
+import { keyScopes } from '../domain/caller.ts';
 import { exportLayouts } from '../domain/export.ts';
-import { keyScopes } from '../domain/scope.ts';
 import { choice, defineRecord, flag, listOf, orNull, text, texts, time } from '../http/schema.ts';
 
 const exampleTime = '2026-11-20T12:00:41.120Z';

@@ -12,8 +12,8 @@ import {
 } from '../cli/define-command.ts';
 import { CommandFailed } from '../cli/errors.ts';
 import { printDone, printList } from '../cli/terminal.ts';
+import { keyScopes } from '../domain/caller.ts';
 import { exportLayouts } from '../domain/export.ts';
-import { keyScopes } from '../domain/scope.ts';
 import { consolePath } from '../http/paths.ts';
 import { render } from '../http/render.ts';
 import { addEnvironment, closeSession, endKey, issueKey, replaceKey, setEnvironment } from './acts.ts';

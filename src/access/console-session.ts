@@ -2,8 +2,15 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../base/errors.ts';
 import type { System } from '../context.ts';
 import type { Actor } from '../domain/act.ts';
-import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
-import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
+import {
+  type Caller,
+  defaultEnvironmentName,
+  type Holder,
+  isRefusal,
+  type KeyRefusal,
+  keyScopes,
+  scopes,
+} from '../domain/caller.ts';
 import { type ActContext, act, actingAs } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment, listEnvironments } from './environment-store.ts';

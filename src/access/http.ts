@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { optional, worded } from '../base/validation.ts';
+import { keyScopes } from '../domain/caller.ts';
 import { exportLayouts } from '../domain/export.ts';
-import { keyScopes } from '../domain/scope.ts';
 import { dateOf, instantParameter, pathParameter } from '../http/parameters.ts';
 import { type Route, route } from '../http/route.ts';
 import { listOf, object, text, texts } from '../http/schema.ts';

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isShownText } from '../base/wording.ts';
-import { scopes as everyScope, keyScopes, type Scope } from '../domain/scope.ts';
+import { scopes as everyScope, keyScopes, type Scope } from '../domain/caller.ts';
 import { inOneTransaction } from '../postgres/acts.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
-import type { Scope } from '../domain/scope.ts';
+import type { Scope } from '../domain/caller.ts';
 import type { ActContext } from '../postgres/acts.ts';
 
 /** An open session of the console. */

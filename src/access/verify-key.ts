@@ -7,8 +7,14 @@ import pLimit from 'p-limit';
 import { TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
 import { withDeadline } from '../base/timers.ts';
-import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
-import { keyScopes, scopes } from '../domain/scope.ts';
+import {
+  type Caller,
+  defaultEnvironmentName,
+  isRefusal,
+  type KeyRefusal,
+  keyScopes,
+  scopes,
+} from '../domain/caller.ts';
 import { render } from '../http/render.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';

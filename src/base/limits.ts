@@ -1,4 +1,6 @@
-import { KiB, MiB } from './bytes.ts';
+export const KiB = 1024;
+export const MiB = 1024 * KiB;
+export const GiB = 1024 * MiB;
 
 // Limits that several folders share, in bytes unless the name states a unit. Configurable limits
 // are in `settings.ts`.

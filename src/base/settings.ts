@@ -1,8 +1,7 @@
 /** All settings. docs/configuration.md and .env.example are generated from them. */
 import { resolve } from 'node:path';
 import type { TSchema } from 'typebox';
-import { GiB } from './bytes.ts';
-import { MAX_EVENT_RETENTION_DAYS } from './limits.ts';
+import { GiB, MAX_EVENT_RETENTION_DAYS } from './limits.ts';
 import {
   bytes,
   flag,

@@ -15,7 +15,6 @@ import {
 } from '../base/validation.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import { noRejects, renderJobListItem, renderRun } from '../http/render.ts';
@@ -23,7 +22,7 @@ import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end.ts';
 import { csvCell } from '../load/rejects/text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { claimIdempotencyKey } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, type Idempotency } from '../tasks/idempotency.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import { lockLane } from '../tasks/lane-store.ts';
 import type { DeletionOption, DeletionOptions } from './seam.ts';

@@ -11,7 +11,7 @@ import { bodyBytes } from '../http/plugins/json-body.ts';
 import { renderJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { exampleText, withExamples } from '../http/schema.ts';
-import { requireQueueRoom } from '../tasks/queue-room.ts';
+import { requireQueueRoom } from '../tasks/job-store.ts';
 import { type DeletionPreview, deletionPreview, outcomePage } from './api.ts';
 import {
   type DeletionRequests,

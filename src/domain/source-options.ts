@@ -1,5 +1,5 @@
 import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
-import { cellTypes, readCellType } from './cell-type.ts';
+import { cellTypes, readCellType } from './data-type.ts';
 import { parseRecordsPath, type SourceOptions } from './source.ts';
 import {
   action,

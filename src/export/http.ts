@@ -24,7 +24,7 @@ import { render } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { text, uuid, withExamples } from '../http/schema.ts';
 import { actingAs } from '../postgres/acts.ts';
-import { requireQueueRoom } from '../tasks/queue-room.ts';
+import { requireQueueRoom } from '../tasks/job-store.ts';
 import { createdExport, exportItem, exportJob, exportPreview } from './api.ts';
 import {
   contentType,

@@ -20,7 +20,6 @@ import {
   type FileDataset,
   namesAmong,
 } from '../domain/export.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { findFeaturesAndEvents } from '../lookups/store.ts';
@@ -30,7 +29,7 @@ import { type Database, inSavepoint, inTransaction } from '../postgres/database.
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { claimIdempotencyKey } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, type Idempotency } from '../tasks/idempotency.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired } from './filter.ts';

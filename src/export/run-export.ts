@@ -1,6 +1,5 @@
-import { GiB } from '../base/bytes.ts';
 import { ConflictError, Fault, FinalFailure, inputError } from '../base/errors.ts';
-import { HEARTBEAT_MS } from '../base/limits.ts';
+import { GiB, HEARTBEAT_MS } from '../base/limits.ts';
 import { keepAlive } from '../base/timers.ts';
 import { plural } from '../base/wording.ts';
 import type { ExportWarning } from '../domain/export.ts';

@@ -1,6 +1,7 @@
 import { open, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf, TransientError } from '../base/errors.ts';
+import { MiB } from '../base/limits.ts';
 import { MissingFileError } from './file-store.ts';
 
 export interface Disk {
@@ -11,7 +12,6 @@ export interface Disk {
   readonly allBytes: number;
 }
 
-const MiB = 1024 * 1024;
 /** Two segments of PostgreSQL's write-ahead log, without which it does not start. */
 const leastBytes = 32 * MiB;
 

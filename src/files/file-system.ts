@@ -1,9 +1,8 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { MiB } from '../base/bytes.ts';
 import { Fault, TransientError } from '../base/errors.ts';
-import { FILE_TOUCH_MS, READ_BYTES } from '../base/limits.ts';
+import { FILE_TOUCH_MS, MiB, READ_BYTES } from '../base/limits.ts';
 import { type KeepAlive, keepAlive } from '../base/timers.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { codeOf, ioError, syncFolder } from './disk.ts';

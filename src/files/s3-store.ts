@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
-import { MiB } from '../base/bytes.ts';
 import { messageOf, TransientError } from '../base/errors.ts';
-import { S3_ATTEMPTS } from '../base/limits.ts';
+import { MiB, S3_ATTEMPTS } from '../base/limits.ts';
 import { growing, wait } from '../base/retry.ts';
 import type { S3Location } from '../base/storage-url.ts';
 import {

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { type Compressors, snappyUncompress } from 'hyparquet';
-import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
+import { MiB } from '../base/limits.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 

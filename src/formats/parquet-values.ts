@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
-import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
 import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
-import { MAX_PARSED_DEPTH } from '../base/limits.ts';
+import { MAX_PARSED_DEPTH, MiB } from '../base/limits.ts';
 
 /*
  * Writes Parquet values as JSON, without hyparquet's rounding. A dictionary entry is parsed once.

@@ -7,9 +7,8 @@ import {
   parquetSchema,
   type RowGroup,
 } from 'hyparquet';
-import { MiB } from '../base/bytes.ts';
 import { DamagedFile, InputError, inputError } from '../base/errors.ts';
-import { MAX_COLUMNS, READ_BYTES } from '../base/limits.ts';
+import { MAX_COLUMNS, MiB, READ_BYTES } from '../base/limits.ts';
 import { openCodecs } from './parquet-codecs.ts';
 import { columnOf, MAX_PARQUET_ROW_CHARS, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';

@@ -1,6 +1,5 @@
-import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
-import { MAX_VALUE_BYTES } from '../base/limits.ts';
+import { MAX_VALUE_BYTES, MiB } from '../base/limits.ts';
 import { type CsvText, csvCell } from './csv-text.ts';
 import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
 import type { XmlAttributes, XmlHandler } from './xml-reader.ts';

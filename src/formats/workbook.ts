@@ -1,6 +1,5 @@
-import { KiB } from '../base/bytes.ts';
 import { DamagedFile, inputError } from '../base/errors.ts';
-import { MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
+import { KiB, MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
 import { CsvText } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
 import { type CellContext, SharedTextReader, SheetCells } from './sheet-cells.ts';

@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../base/errors.ts';
 import type { Actor } from '../domain/act.ts';
-import type { Caller, Environment, KeyRefusal } from '../domain/caller.ts';
-import type { Scope } from '../domain/scope.ts';
+import type { Caller, Environment, KeyRefusal, Scope } from '../domain/caller.ts';
 import type { Origin } from '../domain/task.ts';
 
 export type NeededScope = Scope | 'any';

@@ -4,8 +4,8 @@ import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type
 import { inputError } from '../base/errors.ts';
 import { readInstant, readRangeEnd } from '../base/instant.ts';
 import { isUuid, optional, ruled, textProblem, worded } from '../base/validation.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
+import type { Idempotency } from '../tasks/idempotency.ts';
 import { exampleJobId } from './job.ts';
 import { uuid } from './schema.ts';
 

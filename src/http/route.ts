@@ -12,7 +12,7 @@ import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from '../base/errors.ts';
 import { compileSchema, throwProblems } from '../base/validation.ts';
 import type { System } from '../context.ts';
-import type { Scope } from '../domain/scope.ts';
+import type { Scope } from '../domain/caller.ts';
 import { actingAs } from '../postgres/acts.ts';
 import { type AnswerHeader, errorAnswers, named } from './answers.ts';
 import type { DocumentText } from './api-document.ts';

@@ -1,6 +1,5 @@
-import { MiB } from '../base/bytes.ts';
 import { TransientError } from '../base/errors.ts';
-import { RECORD_DEADLINE_MS } from '../base/limits.ts';
+import { MiB, RECORD_DEADLINE_MS } from '../base/limits.ts';
 import { growing, type RetryPolicy, retry } from '../base/retry.ts';
 import { type Poller, startWatch } from '../base/timers.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';

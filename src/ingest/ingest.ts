@@ -2,10 +2,9 @@
 // window combines them, `write-records.ts` and `write-batch.ts` write them. Replies follow the
 // commit.
 import { MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { claimIdempotencyKey } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, type Idempotency } from '../tasks/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
 import { Guards } from './guards.ts';
 import type { ReadBatch } from './read-batch.ts';

@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorCodes, InputError, type Problem } from '../base/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../base/limits.ts';
 import type { System } from '../context.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { environmentId } from '../http/caller.ts';
+import type { Idempotency } from '../tasks/idempotency.ts';
 import { type BatchFormat, type ReadItem, readBatch } from './read-batch.ts';
 import type { BatchAnswer } from './write-batch.ts';
 

@@ -1,10 +1,9 @@
 import type pg from 'pg';
 import { type InputError, TransientError } from '../base/errors.ts';
-import type { Idempotency } from '../domain/idempotency.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { claimIdempotencyKey, storeAnswer } from '../tasks/idempotency.ts';
+import { claimIdempotencyKey, type Idempotency, storeAnswer } from '../tasks/idempotency.ts';
 import type { EventRow } from './event-store.ts';
 import type { Guards } from './guards.ts';
 import { createNamedUsers } from './profile-store.ts';

@@ -1,4 +1,4 @@
-import { KiB } from '../base/bytes.ts';
+import { KiB } from '../base/limits.ts';
 
 /**
  * In each chunk of CSV, the types of properties are detected from this many records. Once a

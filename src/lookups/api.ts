@@ -15,7 +15,8 @@ import {
   orNull,
   text,
 } from '../http/schema.ts';
-import { MAX_LOOKUP_PAGE_SIZE } from './limits.ts';
+
+export const MAX_LOOKUP_PAGE_SIZE = 200;
 
 const id = ordinal('ID of the item. Never reused.');
 const title = text('Display name.', 'Quarterly NPS');

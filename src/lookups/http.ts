@@ -19,13 +19,13 @@ import {
   embedItem,
   eventPropertyPage,
   keyedItem,
+  MAX_LOOKUP_PAGE_SIZE,
   type Property,
   propertyItem,
   segmentPage,
   surveyItem,
   titledItem,
 } from './api.ts';
-import { MAX_LOOKUP_PAGE_SIZE } from './limits.ts';
 import { listProperties, pageProperties } from './property-store.ts';
 import { type LookupPage, listSegments, type PageQuery } from './segment-store.ts';
 import { definitionsOf, listFeaturesAndEvents } from './store.ts';

@@ -9,6 +9,7 @@ import {
   sql,
   type UpdateType,
 } from 'kysely';
+import type { Holder, Scope } from '../domain/caller.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { Maker } from '../domain/definitions.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
@@ -24,7 +25,6 @@ import type {
 import type { Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { CountedKind, LoadPass, LoadStatus, LoadType, OnDrift, PlanSummary } from '../domain/load.ts';
 import type { RejectCode } from '../domain/reject.ts';
-import type { Holder, Scope } from '../domain/scope.ts';
 import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';

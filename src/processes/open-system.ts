@@ -100,7 +100,7 @@ export function openSystem(options: SystemOptions): System {
     async close() {
       sandboxes?.close();
       await ingest.drained();
-      await rates.close();
+      await rates.flush();
       await acts.close();
       await queue.close();
       await backend.close();

@@ -124,7 +124,7 @@ export async function createProgram(
     exportOptions,
     definitionLists,
     declaredSections: async () => [
-      (await import('../lookups/definitions-section.ts')).definitionsSection(await definitionLists()),
+      (await import('../lookups/apply-definitions.ts')).definitionsSection(await definitionLists()),
       ...(await Promise.all(capabilities.flatMap((each) => each.declares?.() ?? []))),
     ],
   };

@@ -15,8 +15,8 @@ import {
 import { type AddCommand, readSettings } from '../cli/settings.ts';
 import type { System } from '../context.ts';
 import { prepareDatabase } from '../queue/provide-database.ts';
-import { queuePeriodic } from '../tasks/periodic.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
+import { queuePeriodic } from '../tasks/task-kind.ts';
 import { openSandboxes } from './open-system.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 

@@ -1,6 +1,5 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { MiB } from '../base/bytes.ts';
-import { MAX_PAGE_BYTES } from '../base/limits.ts';
+import { MAX_PAGE_BYTES, MiB } from '../base/limits.ts';
 import { nextOf } from '../base/pages.ts';
 import { type Entity, idColumn, namingProperties } from '../domain/entity.ts';
 import { isKey } from '../postgres/change-log.ts';

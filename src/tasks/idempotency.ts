@@ -77,3 +77,8 @@ export function isKeyKnown(db: Database, environmentId: number, idempotencyKey: 
     from idempotency_keys
     where environment_id = ${environmentId} and idempotency_key = ${idempotencyKey}`;
 }
+
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: Buffer;
+}

@@ -8,6 +8,7 @@ import type { SourceOptions } from '../domain/source.ts';
 import type { Origin } from '../domain/task.ts';
 import { camel, daysAgo } from '../postgres/columns.ts';
 import { countOf, type Database, escapeLike, prepared, selectWhere } from '../postgres/database.ts';
+import { isKeyKnown } from './idempotency.ts';
 
 const MAX_SHOWN_PARAMETERS = 100;
 
@@ -93,7 +94,7 @@ export async function pageJobs(
 }
 
 /** Counts at most `max` unfinished jobs. */
-export async function hasQueueRoom(db: Database, environmentId: number, max: number): Promise<boolean> {
+async function hasQueueRoom(db: Database, environmentId: number, max: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
     select count(*)
     from (
@@ -231,4 +232,21 @@ export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of retentionDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);
   }
+}
+
+/**
+ * Refuses a request if the environment has too many unfinished jobs, unless its key is known and
+ * gets the earlier response. n concurrent requests may exceed the limit by n.
+ * @throws InputError `rate_limited`
+ */
+export async function requireQueueRoom(
+  db: Database,
+  environmentId: number,
+  idempotencyKey: string | null,
+  maxUnfinished: number,
+): Promise<void> {
+  if (maxUnfinished === 0 || (await hasQueueRoom(db, environmentId, maxUnfinished))) return;
+  if (idempotencyKey !== null && (await isKeyKnown(db, environmentId, idempotencyKey))) return;
+  const message = `This environment has ${maxUnfinished} jobs that have not ended; try again when some have`;
+  throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
 }

@@ -4,9 +4,18 @@
 // and `reconcile.ts` repairs losses. The core's kinds are in jobs/. Guarantees: one worker owns a
 // task at a time, by the database's clock. The fence rolls back late writes. A due task is never
 // forgotten.
+
 import type { Logger } from 'pino';
-import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/task.ts';
+import { growing } from '../base/retry.ts';
+import {
+  type DueTask,
+  SYSTEM_ENVIRONMENT_ID,
+  type TaskClaim,
+  type TaskFailure,
+  type TaskKindName,
+} from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
+import { insertTask } from './store.ts';
 
 export interface TaskContext {
   readonly db: Database;
@@ -81,4 +90,31 @@ export async function notifyQueue(
   } catch (error) {
     log.warn({ err: error }, 'the queue is away; the reconciler will notify it again');
   }
+}
+
+const minuteMs = 60 * 1000;
+export const dayMs = 24 * 60 * minuteMs;
+
+/** Periodic tasks must not fail permanently. */
+const endless = 1_000_000;
+
+/** Shared members of periodic kinds. Each kind has one task, which all workers share. */
+export const periodic = {
+  tolerance: { transient: endless, timeout: endless, defect: endless },
+  maxLosses: endless,
+  pauseMs: growing(2 * minuteMs, dayMs),
+  fail: async () => undefined,
+};
+
+/** Does nothing if the task exists. */
+export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
+  const task = await insertTask(context.db, {
+    kind,
+    subjectId: 0,
+    part: 0,
+    environmentId: SYSTEM_ENVIRONMENT_ID,
+    jobId: null,
+    requestId: null,
+  });
+  if (task !== null) await notifyQueue(context, [task]);
 }

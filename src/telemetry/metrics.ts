@@ -175,8 +175,4 @@ export class Rates {
       this.#log.debug({ err: error }, 'rates of the last seconds are missing');
     }
   }
-
-  async close(): Promise<void> {
-    await this.flush();
-  }
 }

@@ -4,7 +4,7 @@ import { ensureFirstKey } from '../../src/access/acts.ts';
 import { createEnvironment, listEnvironments } from '../../src/access/environment-store.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/access/key-store.ts';
 import { verifyKey } from '../../src/access/verify-key.ts';
-import { scopes } from '../../src/domain/scope.ts';
+import { scopes } from '../../src/domain/caller.ts';
 import { Acts } from '../../src/postgres/acts.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';

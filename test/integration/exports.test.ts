@@ -12,8 +12,8 @@ import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { pruneExports } from '../../src/jobs/prune.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
-import { queuePeriodic } from '../../src/tasks/periodic.ts';
 import { claimNextTask } from '../../src/tasks/store.ts';
+import { queuePeriodic } from '../../src/tasks/task-kind.ts';
 import { taskSessionName } from '../../src/tasks/worker-store.ts';
 import {
   acceptFile,

@@ -5,7 +5,7 @@ import { readStatus } from '../../src/jobs/jobs.ts';
 import { prune } from '../../src/jobs/prune.ts';
 import { recordOf } from '../../src/jobs/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
-import { queuePeriodic } from '../../src/tasks/periodic.ts';
+import { queuePeriodic } from '../../src/tasks/task-kind.ts';
 import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/files/load-file.ts';
 import { acceptDeletion } from '../support/servers/deletions.ts';
 import { acceptExport } from '../support/servers/exports.ts';

@@ -14,7 +14,7 @@ import {
 import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../../console/client/ui/dialog.tsx';
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../../console/client/ui/page.tsx';
-import { keyScopes, type Scope } from '../../domain/scope.ts';
+import { keyScopes, type Scope } from '../../domain/caller.ts';
 import type { ApiKey, Environment } from '../api.ts';
 
 const path = '/v1/keys';

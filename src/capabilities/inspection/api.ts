@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
-import { cellTypes } from '../../domain/cell-type.ts';
-import { dataTypes } from '../../domain/data-type.ts';
+import { cellTypes, dataTypes } from '../../domain/data-type.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { looks } from '../../domain/looks.ts';
 import { presets } from '../../domain/source.ts';

@@ -1,5 +1,4 @@
-import type { CellType } from '../../domain/cell-type.ts';
-import { dataTypeOf } from '../../domain/data-type.ts';
+import { type CellType, dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { plainRecords } from '../../formats/csv-scanner.ts';
@@ -10,8 +9,7 @@ import { type RowContent, UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
-import type { InspectedColumn } from './api.ts';
-import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './api.ts';
+import { INSPECTED_RECORDS, type InspectedColumn, SHOWN_FREQUENT, SHOWN_SAMPLES } from './api.ts';
 
 /** If a file has many columns, fewer of its records are inspected. */
 const INSPECTED_VALUES = 250_000;

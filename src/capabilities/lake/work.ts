@@ -1,8 +1,8 @@
 import { ConflictError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
 import type { RunnerKind, WorkSeam } from '../../jobs/seam.ts';
-import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
+import { periodic, queuePeriodic } from '../../tasks/task-kind.ts';
 import { appendEvents } from './append-events.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { choice, listOf, objectOf, text, withDefault } from '../../base/operator-file/schema.ts';
-import { type Scope, scopes } from '../../domain/scope.ts';
+import { type Scope, scopes } from '../../domain/caller.ts';
 import type { DefinitionList } from '../../lookups/seam.ts';
 import { accessGrants, type Grant } from './store.ts';
 

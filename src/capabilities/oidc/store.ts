@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Scope } from '../../domain/scope.ts';
+import type { Scope } from '../../domain/caller.ts';
 import { itemsTable } from '../../lookups/store.ts';
 import { inMs } from '../../postgres/columns.ts';
 import { changedBy, type Database, firstRow, rowsOf } from '../../postgres/database.ts';

@@ -5,7 +5,7 @@ import { jobRecord } from '../../http/job.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters } from '../../http/parameters.ts';
 import { type Call, type Route, route } from '../../http/route.ts';
 import { renderQueued } from '../../load/upload/receive-upload.ts';
-import { requireQueueRoom } from '../../tasks/queue-room.ts';
+import { requireQueueRoom } from '../../tasks/job-store.ts';
 import { acceptUndo } from './accept.ts';
 import { undoBody } from './api.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import type { Logger } from 'pino';
-import { KiB } from '../../base/bytes.ts';
+import { KiB } from '../../base/limits.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 

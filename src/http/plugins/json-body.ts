@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { MiB } from '../../base/bytes.ts';
 import { inputError, TransientError } from '../../base/errors.ts';
-import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../base/limits.ts';
+import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES, MiB } from '../../base/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { KiB, MiB } from '../../base/bytes.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
+import { KiB, MiB } from '../../base/limits.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 

@@ -1,5 +1,4 @@
-import type { CellType } from '../../domain/cell-type.ts';
-import { isIsoDate } from '../../domain/data-type.ts';
+import { type CellType, isIsoDate } from '../../domain/data-type.ts';
 import type { Reason } from '../../domain/reject.ts';
 import { numberInRange } from '../../formats/json-text.ts';
 import { kind } from './cells.ts';

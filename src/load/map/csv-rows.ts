@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { MAX_VALUE_BYTES } from '../../base/limits.ts';
-import type { CellType } from '../../domain/cell-type.ts';
+import type { CellType } from '../../domain/data-type.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason } from '../../domain/reject.ts';

@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { MiB } from '../../base/bytes.ts';
-import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
+import { MiB, PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
 import { nextOf } from '../../base/pages.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { countOf, type Database, rowsOf } from '../../postgres/database.ts';

@@ -1,6 +1,5 @@
-import { KiB, MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import { MAX_HEADER_BYTES } from '../../base/limits.ts';
+import { KiB, MAX_HEADER_BYTES, MiB } from '../../base/limits.ts';
 import type { CsvForm } from '../../formats/csv-dialect.ts';
 import {
   type CsvHeader,

@@ -1,6 +1,5 @@
-import { MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import { SNIFF_BYTES } from '../../base/limits.ts';
+import { MiB, SNIFF_BYTES } from '../../base/limits.ts';
 import { inTurns, turn } from '../../base/yielding.ts';
 import type { SourceFormat } from '../../domain/source.ts';
 import { detectFormat, isBinary, layoutOfJson, recordKeyTest } from '../../formats/detect-format.ts';

@@ -1,7 +1,6 @@
-import { KiB } from '../../base/bytes.ts';
 import type { Config } from '../../base/config.ts';
 import { inputError } from '../../base/errors.ts';
-import { CHUNK_BYTES, CHUNK_RECORDS, MAX_RECORD_BYTES } from '../../base/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS, KiB, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { turn } from '../../base/yielding.ts';
 import type { StoredFormat } from '../../domain/load.ts';
 import { requireFitting } from '../../domain/option-table.ts';

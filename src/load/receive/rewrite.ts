@@ -1,6 +1,5 @@
-import { KiB } from '../../base/bytes.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
-import { MAX_REJECT_RAW_BYTES, SNIFF_BYTES } from '../../base/limits.ts';
+import { KiB, MAX_REJECT_RAW_BYTES, SNIFF_BYTES } from '../../base/limits.ts';
 import { turn } from '../../base/yielding.ts';
 import { type FileRef, writeWhole } from '../../files/file-store.ts';
 import type { CsvForm } from '../../formats/csv-dialect.ts';

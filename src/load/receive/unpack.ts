@@ -1,6 +1,5 @@
-import { MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import { FILE_TOUCH_MS, SNIFF_BYTES } from '../../base/limits.ts';
+import { FILE_TOUCH_MS, MiB, SNIFF_BYTES } from '../../base/limits.ts';
 import { type KeepAlive, keepAlive } from '../../base/timers.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { CsvBeginning, Sniffed } from '../../formats/csv-sniff.ts';

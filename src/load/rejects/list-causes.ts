@@ -1,6 +1,5 @@
-import { KiB } from '../../base/bytes.ts';
 import { InputError } from '../../base/errors.ts';
-import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
+import { KiB, MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { runTask } from '../../base/sandbox/sandboxes.ts';
 import { writeCauseId } from '../../domain/reject.ts';
 import type { LoadContext } from '../context.ts';

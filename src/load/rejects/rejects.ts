@@ -1,6 +1,5 @@
-import { KiB } from '../../base/bytes.ts';
 import { Fault, inputError } from '../../base/errors.ts';
-import { MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
+import { KiB, MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
 import { walkPages } from '../../base/pages.ts';
 import { capitaliseSentence, write } from '../../base/sentence.ts';
 import { shorten } from '../../base/wording.ts';

@@ -16,7 +16,7 @@ import {
 import { askForBody } from '../../http/plugins/request-body.ts';
 import { renderJob } from '../../http/render.ts';
 import type { Call } from '../../http/route.ts';
-import { requireQueueRoom } from '../../tasks/queue-room.ts';
+import { requireQueueRoom } from '../../tasks/job-store.ts';
 import { acceptLoad } from '../accept.ts';
 import { type Load, requireLoad } from '../read-store.ts';
 import { Intake } from '../receive/intake.ts';

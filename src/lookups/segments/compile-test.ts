@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
-import { MAX_COMPARED_CHARS } from '../limits.ts';
-import type { Comparison, PropertyTest, Scalar } from './segment.ts';
+import { type Comparison, MAX_COMPARED_CHARS, type PropertyTest, type Scalar } from './segment.ts';
 
 /*
  * Conditions are never null, so `not` also works for missing properties.

@@ -1,12 +1,14 @@
 import type { Static } from 'typebox';
 import { findProblems, type Keys, pathText, rule } from '../../base/operator-file/schema.ts';
-import { MAX_SEGMENT_CONDITIONS, MAX_SEGMENT_DEPTH, MAX_SEGMENT_VALUES } from '../limits.ts';
 import {
   type Comparison,
   type Condition,
   conditions,
   type EventCondition,
   type EventPropertyCondition,
+  MAX_SEGMENT_CONDITIONS,
+  MAX_SEGMENT_DEPTH,
+  MAX_SEGMENT_VALUES,
   type Operator,
   operatorsOf,
   type PropertyCondition,

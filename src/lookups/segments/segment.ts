@@ -1,13 +1,12 @@
 import { type TSchema, Type } from 'typebox';
 import { MAX_EVENT_NAME_BYTES, MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
 import { describe, objectOf, published, rule, type Wording } from '../../base/operator-file/schema.ts';
-import {
-  MAX_COMPARED_CHARS,
-  MAX_SEGMENT_CONDITIONS,
-  MAX_SEGMENT_DEPTH,
-  MAX_SEGMENT_VALUES,
-} from '../limits.ts';
 
+export const MAX_SEGMENT_DEPTH = 10;
+export const MAX_SEGMENT_CONDITIONS = 100;
+export const MAX_SEGMENT_VALUES = 1_000;
+/** String that a condition compares as a number or a date. */
+export const MAX_COMPARED_CHARS = 100;
 const maxSegmentStringChars = 1_024;
 const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chown, mkdir, mkdtemp, readdir, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
+import { MiB } from '../../base/limits.ts';
 import { syncFolder } from '../../files/disk.ts';
 import type { Binaries } from './binaries.ts';
 import { isAlive } from './claims.ts';
@@ -117,8 +118,6 @@ async function runSingleUser(
   const { code, output } = await runProgram(binaries.postgres, args, { account, cwd: data, input });
   if (code !== 0) throw new EmbeddedPostgresError(`Preparing the database failed: ${output.trim()}`);
 }
-
-const MiB = 1024 * 1024;
 
 /**
  * For bulk loads on a machine that also runs Node. Passed as arguments of the server, so no file

@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../base/config.ts';
+import { GiB } from '../../base/limits.ts';
 import { packageRoot } from '../../base/package-root.ts';
 import { describeRedis, readRedisUrl } from '../../base/redis-url.ts';
 import { type Setting, settings } from '../../base/settings.ts';
@@ -109,7 +110,6 @@ async function checkRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>): Promise
   ];
 }
 
-const GiB = 2 ** 30;
 const leastShare = 0.1;
 
 async function checkDisks(config: Config): Promise<Finding[]> {

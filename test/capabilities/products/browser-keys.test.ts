@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { changeEnvironment } from '../../../src/access/environment-store.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
-import { scopes } from '../../../src/domain/scope.ts';
+import { scopes } from '../../../src/domain/caller.ts';
 import { readEvents } from '../../support/oracles/events.ts';
 import { openServer, refusalOf } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

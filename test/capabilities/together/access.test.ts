@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
-import { type Scope, scopes } from '../../../src/domain/scope.ts';
+import { type Scope, scopes } from '../../../src/domain/caller.ts';
 import { describedApi } from '../../support/oracles/api-document.ts';
 import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 

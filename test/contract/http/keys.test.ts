@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
-import { scopes } from '../../../src/domain/scope.ts';
+import { scopes } from '../../../src/domain/caller.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { type ErrorBody, openServer, refusalOf, serve } from '../../support/servers/http.ts';
 import { openTestSystem } from '../../support/servers/system.ts';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type CellType, cellTypes, readCellType } from '../../../src/domain/cell-type.ts';
-import { isIsoDate } from '../../../src/domain/data-type.ts';
+import { type CellType, cellTypes, isIsoDate, readCellType } from '../../../src/domain/data-type.ts';
 import { readTyped, typesOf } from '../../../src/load/map/cell-types.ts';
 import { runs } from '../../support/runs.ts';
 

@@ -13,7 +13,7 @@ import { barOf } from '../../../console/client/ui/drawings.tsx';
 import { type Column, List } from '../../../console/client/ui/list.tsx';
 import { Notice, VisibleText } from '../../../console/client/ui/page.tsx';
 import { Value } from '../../../console/client/ui/properties.tsx';
-import type { CellType } from '../../../domain/cell-type.ts';
+import type { CellType } from '../../../domain/data-type.ts';
 import { personalRule } from '../../../domain/looks.ts';
 import { presetTitles } from '../../../domain/source.ts';
 import type { Inspection } from '../api.ts';

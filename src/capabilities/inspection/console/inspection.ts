@@ -4,7 +4,7 @@ import { parts } from 'sluice:capabilities';
 import type { Query } from '../../../console/client/lib/address.ts';
 import { post } from '../../../console/client/lib/api.ts';
 import { type Loaded, useData } from '../../../console/client/lib/data.ts';
-import { readCellType } from '../../../domain/cell-type.ts';
+import { readCellType } from '../../../domain/data-type.ts';
 import type { Inspection } from '../api.ts';
 
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);

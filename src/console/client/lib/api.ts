@@ -3,7 +3,7 @@
  * change an environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
-import type { Scope } from '../../../domain/scope.ts';
+import type { Scope } from '../../../domain/caller.ts';
 import { apiHref, withQuery } from './address.ts';
 
 interface Problem {

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import type { Scope } from '../../../domain/scope.ts';
+import type { Scope } from '../../../domain/caller.ts';
 import { mayUse } from '../lib/api.ts';
 import { useAction } from '../lib/data.ts';
 import { Icon } from './drawings.tsx';

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Scope } from '../../../domain/scope.ts';
+import type { Scope } from '../../../domain/caller.ts';
 import type { ApiError } from '../lib/api.ts';
 import { useSubmit } from '../lib/data.ts';
 import { Button, CopyButton, Field } from './controls.tsx';

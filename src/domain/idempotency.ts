@@ -1,4 +1,0 @@
-export interface Idempotency {
-  readonly key: string;
-  readonly digest: Buffer;
-}
