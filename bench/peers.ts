@@ -1,10 +1,11 @@
 /**
- * npm run bench:peers [-- --rows N] [--turns N]
+ * npm run bench:peers [-- --rows N] [--turns N] [--limit]
  *
  * Loads the same files of users with sluice and in the usual ways to load files into PostgreSQL,
  * alternately, in one database. In three steps, the users are all new, half changed, and all
  * unchanged. For each way, prints the time, the processor time by process, and the WAL. pgloader is
- * measured if it is installed. Linux only.
+ * measured if it is installed. With `--limit`, compares only sluice and COPY of ready rows, and only
+ * for new users. Linux only.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';
@@ -24,7 +25,11 @@ import { peaks, resetPeaks, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 
 const { values: flags } = parseArgs({
-  options: { rows: { type: 'string', default: '300000' }, turns: { type: 'string', default: '3' } },
+  options: {
+    rows: { type: 'string', default: '300000' },
+    turns: { type: 'string', default: '3' },
+    limit: { type: 'boolean', default: false },
+  },
 });
 const rows = Number(flags.rows);
 const turns = Number(flags.turns);
@@ -149,14 +154,13 @@ const fileOf = ({ version }: Step): string => join(folder, `users-${version}.csv
 const ready = join(folder, 'users.copy');
 
 const ours: Way = { title: 'sluice', table: 'sluice.users', run: (path) => service.load(path, 'text/csv') };
-const ways: readonly Way[] = [
-  ours,
-  {
-    title: 'COPY of ready rows, two connections',
-    table: 'sluice.users',
-    onlyNew: true,
-    run: () => readyRows.copy(ready),
-  },
+const limit: Way = {
+  title: 'COPY of ready rows, two connections',
+  table: 'sluice.users',
+  onlyNew: true,
+  run: () => readyRows.copy(ready),
+};
+const peers: readonly Way[] = [
   {
     title: 'COPY, then INSERT … ON CONFLICT',
     table: peersTable,
@@ -174,6 +178,8 @@ const ways: readonly Way[] = [
       ]
     : []),
 ];
+
+const ways = flags.limit ? [ours, limit] : [ours, limit, ...peers];
 
 async function walPosition(): Promise<number> {
   const { rows: positions } = await client.query<{ at: string }>("select pg_current_wal_lsn() - '0/0' as at");
@@ -224,7 +230,7 @@ try {
     for (const way of turn % 2 === 0 ? ways : ways.toReversed()) {
       await client.query('truncate sluice.users, sluice.companies, by_hand.users');
       for (const step of steps) {
-        if (way.onlyNew === true && step !== steps[0]) continue;
+        if ((way.onlyNew === true || flags.limit) && step !== steps[0]) continue;
         const costsByWay = costs.get(step);
         costsByWay?.set(way, [...(costsByWay.get(way) ?? []), await measure(way, fileOf(step))]);
       }
