@@ -56,7 +56,7 @@ const waiting = { maxWorkers: isSlow() ? 3 : 5, sequence: { groupOrder: 1 } };
 /** Tests that measure times, memory or a small disk, so that nothing else may run beside them. */
 const timed = [
   'test/chaos/{full-disk,hostile-http,killed-workers}.test.ts',
-  'test/{unit/linear-scanners,integration/budget,contract/http/record-queue,capabilities/inspection/linear}.test.ts',
+  'test/{integration/budget,contract/http/record-queue}.test.ts',
 ];
 
 /** Tests of the queue and of the file store, which run again on Redis and on S3. */

@@ -177,7 +177,7 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
   await writeFiles(page, folder, fill);
   // A person looks at a job some time after it started. The script is faster, so it waits until all
   // jobs have ended.
-  const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
+  const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.2; done; done`;
   const log = join(folder, `${page.name.replaceAll('/', '-')}.log`);
   const script = [
     // Without this line, the standard streams would be sockets, which the command host cannot open.

@@ -62,8 +62,7 @@ const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).le
 describe('an attack over HTTP', () => {
   test('lists of 20 000 waiting jobs are answered in time to ten callers at once, and one more job is refused', async () => {
     await onSite({ queue: 'postgres' }, async (site) => {
-      const api = await site.serve();
-      await site.work();
+      const [api] = await Promise.all([site.serve(), site.work()]);
       const hostile = await site.addEnvironment('hostile');
       // These loads have no chunks. Therefore the first one never ends, and all others wait for it.
       await site.sql(
@@ -107,8 +106,7 @@ describe('an attack over HTTP', () => {
   test('half requests over more connections than allowed keep no other caller out, and all are closed', async () => {
     const settings = { MAX_CONNECTIONS: '100', UPLOAD_STALL_MS: '4000' };
     await onSite({ queue: 'postgres', settings }, async (site) => {
-      const api = await site.serve();
-      await site.work();
+      const [api] = await Promise.all([site.serve(), site.work()]);
       await expectServed(site, api);
       const before = descriptorsOf(api.process.pid);
       const flood = setInterval(() => {
@@ -132,8 +130,8 @@ describe('an attack over HTTP', () => {
   test('a full disk of the log stops neither the service nor its end', async () => {
     await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'debug' } }, async (site) => {
       const full = openSync('/dev/full', 'w');
-      const api = await site.serve({}, { stderr: full });
-      const worker = await site.work({}, { stderr: full });
+      const output = { stderr: full };
+      const [api, worker] = await Promise.all([site.serve({}, output), site.work({}, output)]);
       closeSync(full);
       const unknown = { headers: { authorization: 'Token nobody' } };
       const attack = Promise.all(
@@ -152,8 +150,8 @@ describe('an attack over HTTP', () => {
 // proves: log-lost
 test('a log that nobody reads stops nothing', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
-    const api = await site.serve({ LOG_LEVEL: 'debug' });
-    const worker = await site.work({ LOG_LEVEL: 'debug' });
+    const settings = { LOG_LEVEL: 'debug' };
+    const [api, worker] = await Promise.all([site.serve(settings), site.work(settings)]);
     api.process.closeErrorOutput();
     worker.closeErrorOutput();
     await expectServed(site, api);

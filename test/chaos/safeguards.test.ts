@@ -29,38 +29,44 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
-  testOfCheck('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
-    await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // The file has no rejects. Otherwise, both attempts would store rejects with the same row
-      // numbers. The second attempt would fail on that conflict, as if there were a fence.
-      const allValid = createProfileFile({ rows: 30_000, allValid: true });
-      const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
-      const load = await ended(site.sql, jobId);
-      expect(load).toMatchObject({
-        status: 'failed',
-        failure: expect.stringMatching(/does not balance|loads_chunks_done_check/),
+  testOfCheck(
+    'without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails',
+    async () => {
+      await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
+        // The file has no rejects. Otherwise, both attempts would store rejects with the same row
+        // numbers. The second attempt would fail on that conflict, as if there were a fence.
+        const allValid = createProfileFile({ rows: 30_000, allValid: true });
+        const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
+        const load = await ended(site.sql, jobId);
+        expect(load).toMatchObject({
+          status: 'failed',
+          failure: expect.stringMatching(/does not balance|loads_chunks_done_check/),
+        });
       });
-    });
-  });
+    },
+  );
 
-  testOfCheck('without the replay a first chunk that came last is noticed: older values replace newer ones', async () => {
-    await onSite({ queue }, async (site) => {
-      const api = await site.serve();
-      const jobId = await api.upload(file.bytes);
-      const release = await holdChunk(site, jobId, 0);
-      await forgetReplays(site.sql);
-      await site.work();
-      const areOthersDone = async (): Promise<boolean> => {
-        const load = await readLoad(site.sql, jobId);
-        return load.chunks_done === load.chunk_count - 1;
-      };
-      await waitFor('all chunks but the first to be done', areOthersDone);
-      await release();
-      await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
-        'differs from the serial oracle',
-      );
-    });
-  });
+  testOfCheck(
+    'without the replay a first chunk that came last is noticed: older values replace newer ones',
+    async () => {
+      await onSite({ queue }, async (site) => {
+        const api = await site.serve();
+        const jobId = await api.upload(file.bytes);
+        const release = await holdChunk(site, jobId, 0);
+        await forgetReplays(site.sql);
+        await site.work();
+        const areOthersDone = async (): Promise<boolean> => {
+          const load = await readLoad(site.sql, jobId);
+          return load.chunks_done === load.chunk_count - 1;
+        };
+        await waitFor('all chunks but the first to be done', areOthersDone);
+        await release();
+        await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
+          'differs from the serial oracle',
+        );
+      });
+    },
+  );
 });
 
 /**

@@ -177,63 +177,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   });
 });
 
-// proves: reset-connection
-test('a connection that is lost while it is idle ends no process, with or without a listener on its pool', async () => {
-  const uncaught: unknown[] = [];
-  const note = (error: unknown) => void uncaught.push(error);
-  process.on('uncaughtExceptionMonitor', note);
-  const { url } = await createTestDatabase();
-  const pool = createPool({ url, max: 1, applicationName: 'test' });
-  cleanups.push(() => pool.end());
-  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid');
-  const direct = await connect(url);
-  await direct.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
-  await waitFor('the pool to notice', () => pool.totalCount === 0);
-  expect((await pool.query('select 1')).rowCount).toBe(1);
-  process.off('uncaughtExceptionMonitor', note);
-  expect(uncaught).toEqual([]);
-});
-
-// proves: dead-server
-test('a statement of a server that died does not overwrite records that were acknowledged later', async () => {
-  const { t, proxy, system: dying } = await openBehindProxy();
-  const { environmentId } = t.environment;
-  const write = ({ ingest }: System, n: number, plan: string) =>
-    ingest.identifyUser(
-      {
-        environmentId,
-        marked: false,
-        bytes: 1,
-        userId: `u${n}`,
-        companyId: null,
-        properties: { plan },
-        company: {},
-      },
-      null,
-    );
-  const numbers = [1, 2, 3, 4, 5, 6];
-  await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
-  const holder = await connect(t.databaseUrl);
-  // The lock on u1 blocks the first window. The other records of this lane wait until that window
-  // is written, in the order of their keys.
-  await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
-  const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
-  const direct = await connect(t.databaseUrl);
-  await waitFor('its statements to wait', async () => (await waiting(direct)) === 2);
-  proxy.cut();
-  await expect(lost).rejects.toThrow();
-  await Promise.all([3, 4, 5, 6].map((n) => write(t.system, n, 'acknowledged')));
-  await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
-  await holder.query('commit');
-  const { rows: plans } = await direct.query(
-    "select metadata ->> 'plan' as plan, count(*)::int from sluice.users group by 1 order by 1",
-  );
-  expect(plans).toEqual([
-    { plan: 'acknowledged', count: 4 },
-    { plan: 'first', count: 2 },
-  ]);
-});
-
 describe.concurrent('the monitor', () => {
   test('the monitor ends a session that waits for its client, with its transaction, before the caller learns of it', async () => {
     const { pool, direct, proxy } = await openPool();
@@ -292,6 +235,63 @@ describe.concurrent('the monitor', () => {
     await holder.query('commit');
     await direct.query('select from public.t');
   });
+});
+
+// proves: reset-connection
+test('a connection that is lost while it is idle ends no process, with or without a listener on its pool', async () => {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => void uncaught.push(error);
+  process.on('uncaughtExceptionMonitor', note);
+  const { url } = await createTestDatabase();
+  const pool = createPool({ url, max: 1, applicationName: 'test' });
+  cleanups.push(() => pool.end());
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const direct = await connect(url);
+  await direct.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
+  await waitFor('the pool to notice', () => pool.totalCount === 0);
+  expect((await pool.query('select 1')).rowCount).toBe(1);
+  process.off('uncaughtExceptionMonitor', note);
+  expect(uncaught).toEqual([]);
+});
+
+// proves: dead-server
+test('a statement of a server that died does not overwrite records that were acknowledged later', async () => {
+  const { t, proxy, system: dying } = await openBehindProxy();
+  const { environmentId } = t.environment;
+  const write = ({ ingest }: System, n: number, plan: string) =>
+    ingest.identifyUser(
+      {
+        environmentId,
+        marked: false,
+        bytes: 1,
+        userId: `u${n}`,
+        companyId: null,
+        properties: { plan },
+        company: {},
+      },
+      null,
+    );
+  const numbers = [1, 2, 3, 4, 5, 6];
+  await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
+  const holder = await connect(t.databaseUrl);
+  // The lock on u1 blocks the first window. The other records of this lane wait until that window
+  // is written, in the order of their keys.
+  await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
+  const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
+  const direct = await connect(t.databaseUrl);
+  await waitFor('its statements to wait', async () => (await waiting(direct)) === 2);
+  proxy.cut();
+  await expect(lost).rejects.toThrow();
+  await Promise.all([3, 4, 5, 6].map((n) => write(t.system, n, 'acknowledged')));
+  await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+  await holder.query('commit');
+  const { rows: plans } = await direct.query(
+    "select metadata ->> 'plan' as plan, count(*)::int from sluice.users group by 1 order by 1",
+  );
+  expect(plans).toEqual([
+    { plan: 'acknowledged', count: 4 },
+    { plan: 'first', count: 2 },
+  ]);
 });
 
 async function waiting(direct: pg.Client): Promise<number> {

@@ -21,7 +21,7 @@ export const long: readonly string[] = [
   'test/capabilities/all-or-nothing/http.test.ts',
   'test/capabilities/audit/acts.test.ts',
   'test/capabilities/inbox/{inbox,lock}.test.ts',
-  'test/capabilities/inspection/{as-loaded,foreign-files,open-data}.test.ts',
+  'test/capabilities/inspection/{as-loaded,foreign-files,linear,open-data}.test.ts',
   'test/capabilities/lake/{append,lake,races}.test.ts',
   'test/capabilities/mirror/http.test.ts',
   'test/capabilities/products/presets.test.ts',
@@ -31,5 +31,6 @@ export const long: readonly string[] = [
   'test/integration/{change-log,cli-jobs,fair-shares,migrations,proxies,replication,retention}.test.ts',
   'test/integration/{embedded-postgres,silent-connections,status-checks,timeouts,windows}.test.ts',
   'test/integration/load-{back,dialects,events-property,property}.test.ts',
+  'test/unit/linear-scanners.test.ts',
   'test/unit/sandbox/sandboxes.test.ts',
 ];

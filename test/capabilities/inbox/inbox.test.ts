@@ -491,7 +491,7 @@ describe('two processes, or a dead one', () => {
   test('two watches without their lock still load each file once', async () => {
     const hand = await openByHand();
     const { system, inbox: opened, folder } = hand;
-    const count = 12;
+    const count = 6;
     await dropInOrder(folder, count);
     const otherSystem = t.openAnother();
     const watches = [system, otherSystem].map((watching) => new InboxWatch(watching, opened));

@@ -416,10 +416,10 @@ describe('a deletion in the lake', () => {
 });
 
 /**
- * The test simulates a crash at every 47th of about 200 steps. A large run simulates a crash at
+ * The test simulates a crash at every 79th of about 200 steps. A large run simulates a crash at
  * every step.
  */
-const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 47;
+const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 79;
 
 // proves: archives, lake-appends
 test('no event is repeated or lost when an append, a compaction or a drop dies', async () => {

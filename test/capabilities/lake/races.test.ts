@@ -44,10 +44,10 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
 }
 
 /**
- * The test simulates a crash at every 53rd of about 150 steps. A large run simulates a crash at
+ * The test simulates a crash at every 71st of about 150 steps. A large run simulates a crash at
  * every step.
  */
-const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 53;
+const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 71;
 
 // proves: lake-erasure
 test('a pruning or deletion that dies at any step removes the person, and only it', async () => {
