@@ -49,8 +49,7 @@ const verify = defineCommand({
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
-  // `--json` is not among the flags of this command, because `sluice export` parses it at any
-  // position.
+  // `sluice export` parses `--json` at any position, so it is not a flag of this command.
   run: async ({ argument: folder, terminal, json }) => {
     const verification = await verifyExport(folder);
     const { files, rows, bytes, differences } = verification;
@@ -161,10 +160,7 @@ Ctrl-C, which cancels the export.`,
   },
 });
 
-/**
- * @throws UsageError if the folder is not empty, because its files would be mixed with the exported
- * files
- */
+/** Other files would be mixed with the exported ones. @throws UsageError */
 async function requireEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -174,7 +170,7 @@ async function requireEmpty(folder: string): Promise<void> {
   await requireWritable(dirname(resolve(folder)));
 }
 
-/** Creates the parent folder before the export begins. @throws UsageError if it is not writable */
+/** Checks before the export begins. @throws UsageError if the folder is not writable */
 async function requireWritable(parent: string): Promise<void> {
   try {
     await mkdir(parent, { recursive: true });
@@ -190,14 +186,10 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
   );
 }
 
-/**
- * The flags that are part of the export request. The values of `optionFlags` are added at run time.
- */
+/** Flags that are part of the request. `optionFlags` adds more at run time. */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
-/**
- * @throws UsageError if the export would be incomplete, or if it could not be imported unchanged
- */
+/** @throws UsageError if the export would be incomplete, or could not be imported unchanged */
 function requireAll({
   layout,
   format,
@@ -236,8 +228,7 @@ function toBody(options: ExportOptions, request: Wish): Readonly<Record<string, 
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // If the export ended before the cancellation, `cancelExport` throws an InputError. That error
-    // needs no log entry.
+    // The export may have ended before the cancellation.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
 }
@@ -275,10 +266,7 @@ async function print(
   terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/**
- * Writes the exported files to a folder. If writing fails or is stopped, no folder remains. Returns
- * false if `signal` stopped the writing.
- */
+/** No folder remains if writing fails. Returns false if `signal` stopped it. */
 async function save(
   { system, environmentId }: EnvironmentSession,
   result: Export,
@@ -300,7 +288,7 @@ async function save(
     const [first] = (await verifyExport(partial)).differences;
     if (first !== undefined)
       throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
-    // The empty folder is removed first, because `rename` would fail on some systems.
+    // On some systems, `rename` fails if the target is an empty folder.
     await rmdir(target).catch(() => undefined);
     await rename(partial, target);
     return true;

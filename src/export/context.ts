@@ -6,7 +6,7 @@ import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files of an export. Tests pass a writer that stops at a chosen point. */
+/** Tests pass a writer that stops at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
@@ -14,10 +14,7 @@ export interface ExportContext extends TaskContext {
   readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /**
-   * Base URL for links in messages, without a trailing slash. Links in a response use the URL of
-   * the request instead.
-   */
+  /** For links in messages, without a trailing slash. A response uses the URL of its request. */
   readonly baseUrl: string;
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
@@ -38,10 +35,7 @@ export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/**
- * Returns the folder of one attempt. Attempts do not share a folder, so a delayed attempt cannot
- * overwrite the files of a later one.
- */
+/** Each attempt has a folder, so a late one cannot overwrite the files of the next. */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

@@ -16,12 +16,12 @@ export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
   /**
-   * Number of events that the deletion would remove. If companies are deleted, the number of events
-   * that would lose their company. At most MAX_PREVIEWED_ROWS.
+   * Events that the deletion would remove or, for companies, that would lose their company. At most
+   * MAX_PREVIEWED_ROWS.
    */
   readonly events: number;
   readonly users: number;
-  /** True if all events were counted. False if counting stopped at MAX_PREVIEWED_ROWS. */
+  /** False if counting stopped at MAX_PREVIEWED_ROWS. */
   readonly isComplete: boolean;
 }
 
@@ -77,7 +77,7 @@ export async function previewDeletion(
   };
 }
 
-/** Removes up to `limit` events of the users, with one index scan per partition. */
+/** Removes up to `limit` events of users, with one index scan per partition. */
 export function deleteEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -99,10 +99,7 @@ export function deleteEvents(
   });
 }
 
-/**
- * Removes up to `limit` events of the users, or the company from up to `limit` events, in archived
- * tables that have not been dropped yet. Returns the number of these events.
- */
+/** As `deleteEvents` or `releaseEvents`, in archived tables that are not dropped yet. */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,
@@ -122,17 +119,14 @@ export async function eraseUndropped(
   return changed;
 }
 
-/**
- * Tells the triggers on profiles that this transaction erases data. The triggers then do not copy
- * the removed rows to the change log.
- */
+/** The triggers on profiles then do not copy the removed rows to the change log. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
 /**
- * Returns the CTE `noted`. For each id in the deletion, it adds the number of rows with that id in
- * `from` to the column `counter`. `id` is the column of `from` that contains the id.
+ * The CTE `noted` adds, for each id of the deletion, the rows of `from` to the column `counter`.
+ * `id` is the column of `from` with the id.
  */
 function recordCounts(
   deletionId: number,
@@ -149,8 +143,8 @@ function recordCounts(
 }
 
 /**
- * Removes the profiles, and their previous versions in the change log. Locks the profiles in key
- * order, like all other writers, to prevent deadlocks.
+ * Also removes their versions in the change log. Like all writers, locks profiles in key order to
+ * prevent deadlocks.
  */
 export async function removeProfiles(
   db: Database,
@@ -173,8 +167,7 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // The locks on the profiles guarantee that earlier writers have ended. Therefore, this statement
-  // also removes the versions that those writers added.
+  // The locks guarantee that earlier writers have ended, so their versions are removed too.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
@@ -198,9 +191,8 @@ export async function removeProfiles(
 }
 
 /**
- * Removes previous versions of the profiles from the change log. If `limit` is `null`, removes all
- * of them. Otherwise, removes exactly `limit` versions, or none if there are fewer. Leaves one
- * empty row per profile, so that exports of changes still report the removal.
+ * Removes versions of profiles from the change log: all if `limit` is `null`, else exactly `limit`
+ * or none. Leaves an empty row per profile, so that exports of changes report the removal.
  */
 export async function eraseImages(
   db: Database,
@@ -241,10 +233,7 @@ export async function eraseImages(
     from erased`;
 }
 
-/**
- * Removes the companies from the previous versions of all users in the change log. Reads the whole
- * log, because no index contains the company.
- */
+/** Reads the whole change log, because no index contains the company. */
 export async function eraseCompanies(
   db: Database,
   environmentId: number,
@@ -256,10 +245,7 @@ export async function eraseCompanies(
     where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
-/**
- * Removes the companies from up to `limit` users, in key order. Also sets `updated_at` of these
- * users, so that records that are older than the deletion no longer change them.
- */
+/** In key order. Also sets `updated_at`, so that older records no longer change these users. */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -323,10 +309,7 @@ export function releaseEvents(
   });
 }
 
-/**
- * Returns those of `ids` that have no profile in `companies`. Omits a company that a record has
- * created again, because references to that company may be newer than the deletion.
- */
+/** Omits a company that a record has created again: references to it may be newer. */
 export function withoutProfile(
   db: Database,
   environmentId: number,

@@ -15,7 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** Lifetime of a link, in milliseconds. To get new links, read the job again. */
+/** To get new links, read the job again. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -26,7 +26,7 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** `manifest` is `null` if the files have not been written yet or have expired. */
+/** `manifest` is `null` if there are no files yet or no longer. */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -38,10 +38,7 @@ export function linksExpireAt(): Date {
   return new Date(Date.now() + LINK_TTL_MS);
 }
 
-/**
- * The key or console session for which a link was created. The link is valid only as long as this
- * key or session.
- */
+/** The link is valid only as long as this key or session. */
 export interface LinkHolder {
   readonly kind: 'key' | 'session';
   readonly id: string;
@@ -53,10 +50,8 @@ export function linkHolder({ keyId, session }: Caller): LinkHolder {
 }
 
 /**
- * Returns links to the files of an export. If the file store can sign links, the links lead
- * directly to the file store. Otherwise, they lead to `baseUrl`, and sluice signs them and binds
- * them to `holder`. If `holder` is `null`, as for links in messages, they work for everybody.
- * Returns no links unless the export is completed and its files exist.
+ * Links lead to the file store if it can sign them. Otherwise, they lead to `baseUrl`, and sluice
+ * signs and binds them to `holder`. With `null`, as in messages, they work for everybody.
  */
 export async function fileLinks(
   { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,
@@ -99,10 +94,7 @@ async function ourLinks(
   };
 }
 
-/**
- * Returns links for a message. They work for everybody until LINK_TTL_MS has passed. Returns no
- * links if the files have been removed.
- */
+/** These links work for everybody until LINK_TTL_MS has passed. */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & KeyContext,
   environmentId: number,
@@ -115,8 +107,8 @@ export async function linkFilesForMail(
 }
 
 /**
- * Keys that are part of the signature. If API_KEY changes, links created for requests with that key
- * become invalid. If ADMIN_KEY changes, links created for console sessions become invalid.
+ * Part of the signature: a changed API_KEY ends the links of its requests, and a changed ADMIN_KEY
+ * those of console sessions.
  */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;
@@ -126,10 +118,7 @@ interface LinkParts extends KeyContext, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
-/**
- * Signs the parts as a JSON array. Plain concatenation would be ambiguous: different parts could
- * result in the same text.
- */
+/** Plain concatenation would be ambiguous: different parts could give the same text. */
 function sign(key: Buffer, parts: LinkParts): string {
   const { environmentId, jobId, filename, expires, holder, config } = parts;
   const file = ['v1', environmentId, jobId, filename, expires];
@@ -146,11 +135,9 @@ function signedHolder({ kind, id }: LinkHolder, { apiKey, adminKey }: KeyContext
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
-  /** End of validity, in seconds since 1970. The text is the same as in the link. */
+  /** Seconds since 1970, as the text in the link. */
   readonly expires: string;
-  /**
-   * The key or session for which the link was created. `null` if the link was sent in a message.
-   */
+  /** `null` if the link was sent in a message. */
   readonly holder: LinkHolder | null;
   readonly signature: string;
 }
@@ -171,8 +158,7 @@ export async function findLinkedFile(
   { jobId, filename, expires, holder, signature }: LinkRequest,
 ): Promise<LinkedFile> {
   const row = await findExportFile(db, jobId, filename);
-  // The signature is also computed for an unknown job. Otherwise, the shorter response time would
-  // reveal that the job does not exist.
+  // A shorter response to an unknown job would reveal that it does not exist.
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, holder, config };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
@@ -190,10 +176,7 @@ export async function findLinkedFile(
   return { ...row.file, environmentId: row.environmentId, actor };
 }
 
-/**
- * Returns the user or key for which a link was created. `null` if the key has been revoked or the
- * session has ended.
- */
+/** `null` if the key has been revoked or the session has ended. */
 async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
   if (holder === null) return { kind: 'link', name: null };
   const { kind, id } = holder;
@@ -203,8 +186,8 @@ async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor
 }
 
 /**
- * Opens the range [start, end) of a file. The range must not be empty.
- * @throws InputError `job_expired` if the file no longer exists
+ * The range [start, end) must not be empty. @throws InputError `job_expired` if the file no longer
+ * exists
  */
 export async function openLinkedFile(
   { files }: Pick<ExportContext, 'files'>,
@@ -213,8 +196,7 @@ export async function openLinkedFile(
 ): Promise<Readable> {
   const stream = files.open(file.ref, range);
   try {
-    // If the file no longer exists, waiting for the first bytes fails. The response has not begun
-    // at this point.
+    // A missing file fails here, before the response has begun.
     await once(stream, 'readable');
   } catch (error) {
     if (error instanceof MissingFileError) throw noLongerKept(file.filename);

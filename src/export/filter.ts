@@ -11,13 +11,10 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** Condition that the exported users must satisfy. `null` if all users are exported. */
+  /** `null` if all users are exported. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /**
-   * Table or subquery that contains the events, with the columns of `sluice.events`. Default:
-   * `sluice.events`.
-   */
+  /** Source of events with the columns of `sluice.events`, which is the default. */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -47,10 +44,8 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Returns the condition for exporting a company. If the request selects users, the company must
- * have a user who satisfies all conditions on users. If the request excludes a segment, the
- * companies of its users are excluded too. Excluding a user by id does not exclude the user's
- * company.
+ * If the request selects users, a company needs such a user. An excluded segment excludes the
+ * companies of its users. An excluded user id does not exclude the company.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -76,10 +71,7 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
     .where(eb.and(conditions));
 }
 
-/**
- * Returns an anti-join. `not in` would compare every pair of values if the list exceeds
- * PostgreSQL's hash memory.
- */
+/** `not in` would compare every pair of values beyond PostgreSQL's hash memory. */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
 }
@@ -90,10 +82,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/**
- * Returns the condition for exporting an event. A user without a profile is not in any segment, so
- * a segment neither selects nor excludes the events of that user.
- */
+/** A user without a profile is in no segment, so no segment selects or excludes its events. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -152,28 +141,25 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/**
- * Returns the condition for rows that were written after the cursor `since`. These are the rows
- * whose transaction is not visible in the cursor's snapshot.
- */
+/** Rows whose transaction is not visible in the cursor's snapshot. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
-  // The cursor is a literal instead of a parameter, so that the planner can use the BRIN index.
-  // This is safe, because `isCursor` allows only digits, colons and commas.
+  // With a literal, the planner can use the BRIN index. `isCursor` allows only digits, colons and
+  // commas.
   if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 
 /**
- * PostgreSQL can use a hash table or an index for this condition. For `= any(…)`, it would compare
- * every row with every item.
+ * PostgreSQL can use a hash table or an index. With `= any(…)`, it would compare every row with
+ * every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** Returns conditions that exclude the names and patterns. A row whose column is null is kept. */
+/** A row whose column is null is kept. */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -182,7 +168,7 @@ export function noneOf(column: string, { names, patterns }: ExcludedValues): Con
   ];
 }
 
-/** Maximum number of names for which comparing each name is cheaper than a hash table. */
+/** Up to so many names, comparing each is cheaper than a hash table. */
 const fewNames = 20;
 
 export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: ExcludedValues) {
@@ -197,7 +183,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Excluded values: names, and patterns in which `*` matches any number of characters. */
+/** In patterns, `*` matches any number of characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
@@ -221,9 +207,8 @@ export function nameTest({ names, patterns }: ExcludedValues): (name: string) =>
   return (name) => exact.has(name) || globs.some((matches) => matches(name));
 }
 
-// Filter values are passed as text parameters with a cast (see `src/postgres/copy-out.ts`). Only
-// the environment and the time bounds are literals, because the planner uses them for its
-// estimates. They are numbers, so they cannot inject SQL.
+// Filter values are text parameters with a cast (`src/postgres/copy-out.ts`). Only the environment
+// and the times are literals, for the planner's estimates. They are numbers.
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 
@@ -239,12 +224,11 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
-  // The planner treats this expression as a constant, because it is immutable. It is exact to the
-  // microsecond for centuries.
+  // The planner treats this immutable expression as a constant. It is exact for centuries.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }
 
-/** Returns microseconds since 1970. The number is not exact after the year 2255. */
+/** Microseconds since 1970, which are not exact after the year 2255. */
 export function microsOf(iso: string): number {
   const { seconds, micros } = partsOf(iso);
   return seconds * 1e6 + micros;

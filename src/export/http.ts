@@ -193,7 +193,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-/** All invalid links get the same response, which does not reveal why a link is invalid. */
+/** The response does not reveal why a link is invalid. */
 const noSuchFile = { wording: noSuchLink, isOneProblem: true } as const;
 
 const matching = (form: RegExp, schema: TString) =>
@@ -273,10 +273,7 @@ function readHolder({ key, session }: Static<typeof query>): LinkHolder | null {
   return session === undefined ? null : { kind: 'session', id: session };
 }
 
-/**
- * Ignores a range for a different version of the file (`If-Range` header), so that the caller gets
- * the whole file.
- */
+/** A range of another version of the file (`If-Range`) is ignored. */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
@@ -308,9 +305,9 @@ interface ByteRange {
 }
 
 /**
- * Returns `null` if the whole file is to be sent. RFC 9110 allows this for several ranges and for a
- * header that cannot be parsed. The library range-parser is not used, because it refuses a suffix
- * longer than the file and a range that ends before it begins.
+ * `null` sends the whole file. RFC 9110 allows this for several ranges and for a malformed header.
+ * The library range-parser refuses a suffix longer than the file and a range that ends before it
+ * begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -37,10 +37,7 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/**
- * Returns the folder if the only argument of the command is a folder with an export, otherwise
- * `null`.
- */
+/** `null` unless the only argument is a folder with an export. */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -48,10 +45,7 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return stats?.isFile() === true ? name : null;
 }
 
-/**
- * Order of loading. Users refer to companies, and events refer to both. A stream contains all
- * three.
- */
+/** Users refer to companies, and events refer to both. A stream contains all three. */
 const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
@@ -59,10 +53,7 @@ interface RestoredFile extends LoadedBack {
   readonly dataset: Dataset;
 }
 
-/**
- * If an import was interrupted, repeating the call continues it, because files that are already
- * loaded are skipped.
- */
+/** Repeating an interrupted import continues it: files that are already loaded are skipped. */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
@@ -105,7 +96,7 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** Returns the files in loading order. @throws UsageError for a format without types */
+/** In loading order. @throws UsageError for a format without types */
 function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {
@@ -120,8 +111,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Loads a file, unless an earlier call has loaded it. If some of its rows have been deleted since,
- * loads it again. `restored` is `null` if the load failed.
+ * Skips a file of an earlier call, unless some of its rows have been deleted since. `restored` is
+ * `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,
@@ -146,9 +137,8 @@ async function loadFile(
 }
 
 /**
- * After a load, restores the times at which the profiles were first and last seen. Files with a
- * stream do not contain these times. Also counts the stored rows that are identical to rows of the
- * file.
+ * Restores when profiles were first and last seen, except from a stream, which lacks these times.
+ * Counts the stored rows that equal rows of the file.
  */
 async function restoreFile(
   { system, environmentId }: ImportSession,
@@ -176,7 +166,7 @@ async function restoreFile(
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
   const { readBack, text } = formatWriters[formatOf(file)];
   for await (const { bytes } of rowBlocks(readBack(path), text)) {
-    // In JSON, line breaks within values are escaped, so each line break ends a row.
+    // JSON escapes line breaks within values.
     yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
   }
 }
@@ -212,7 +202,6 @@ async function portableLists({ definitionLists }: DefinitionLists) {
   return (await definitionLists()).filter(({ isLocal }) => isLocal !== true);
 }
 
-/** Writes the definitions to a file in the folder, and lists that file in the manifest. */
 export async function writeSetup(
   system: DefinitionLists & { readonly db: Database },
   environmentId: number,
@@ -234,7 +223,7 @@ export interface SetupLoaded {
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
-/** Adds missing definitions, without changing or removing any definition. */
+/** Only adds missing definitions. */
 export async function loadSetup(
   context: ActContext & DefinitionLists,
   environmentId: number,

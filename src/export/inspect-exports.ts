@@ -7,10 +7,7 @@ import type { ExportLinks, FileLink } from './file-links.ts';
 import { renderExportRun } from './render-run.ts';
 import { type Export, readExports } from './store.ts';
 
-/**
- * @throws InputError `not_found`, including for an export of another environment and for other
- * kinds of jobs
- */
+/** @throws InputError `not_found`, also for another environment and other kinds of jobs */
 export async function requireExport(
   { db }: Pick<ExportContext, 'db'>,
   environmentId: number,
@@ -21,7 +18,7 @@ export async function requireExport(
   return job;
 }
 
-// Converts exports to API records. Times are ISO 8601 in UTC with milliseconds.
+// Times are ISO 8601 in UTC with milliseconds.
 
 export function renderCreated(job: Export, { name, appToken }: Environment, baseUrl: string) {
   return {
@@ -71,10 +68,7 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/**
- * Returns the record for `/v1/background_jobs/{job_id}`. Its field `links` contains the URL of the
- * export with its files.
- */
+/** The record for `/v1/background_jobs/{job_id}`. `links` is the URL of the export. */
 export function renderExportDetail(job: Export, history: JobHistory, baseUrl: string, now = new Date()) {
   return {
     ...renderExportRun(job, history),

@@ -1,12 +1,11 @@
-/** Determines whether retention may have removed events in the range of an export. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
 /**
- * Events before a certain instant may have been removed by retention. Returns that instant if the
- * range of the export begins before it, otherwise `null`.
+ * Retention may have removed events before the returned instant. `null` if the range does not begin
+ * before it.
  */
 export async function findLaterStart(
   db: Database,

@@ -43,11 +43,11 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** Hash in hexadecimal digits (see `ContentHash`). `null` if the dataset has no content hash. */
+  /** In hexadecimal digits (see `ContentHash`). `null` if the dataset has no content hash. */
   readonly contentSha256: string | null;
 }
 
-/** Accepts only file names that exports write, so that no name can lead outside the folder. */
+/** No name can lead outside the folder. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -61,16 +61,12 @@ const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
-  /** Cursor to pass as `since` of the next export. */
+  /** Value of `since` for the next export. */
   cursor: Type.String(),
-  /**
-   * All events from this instant on are stored. Set only if the range of the export begins before
-   * this instant. Retention may have removed earlier events.
-   */
+  /** All events from this instant on are stored. Set only if the range begins before it. */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**
-   * Loads that had been accepted but not ended when the snapshot was taken. The files may contain
-   * some of their rows, but not all.
+   * Accepted loads that had not ended at the snapshot. The files may contain a part of their rows.
    */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   datasets: Type.Array(
@@ -89,7 +85,7 @@ const manifest = Type.Object({
       sha256,
     }),
   ),
-  /** Files with the definitions of the environment. Only an export with `--everything` has them. */
+  /** Definitions of the environment. Only an export with `--everything` has them. */
   setup: Type.Optional(Type.Array(setupFile)),
 });
 export type Manifest = Static<typeof manifest>;
@@ -137,9 +133,8 @@ export interface Verification {
 }
 
 /**
- * Compares a folder with its manifest.json: file sizes, sha256, missing files and additional files.
- * Needs no database. Does not count rows, because the sha256 already proves the content.
- * @throws InputError if the manifest cannot be read
+ * Needs no database. The sha256 already proves the number of rows. @throws InputError if the
+ * manifest cannot be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);

@@ -17,10 +17,7 @@ const eb = expressionBuilder<DB>();
 
 type OptionValues = ExportRequest['options'];
 
-/**
- * Contains all export options that select users, including those that capabilities define. Also
- * contains the schema of requests with these options.
- */
+/** All options that select users, also of capabilities, and the schema of requests. */
 export class ExportOptions {
   readonly schema: ReturnType<typeof exportRequest>;
   readonly #options: ReadonlyMap<string, ExportOption>;
@@ -32,7 +29,7 @@ export class ExportOptions {
   }
 
   findProblems(body: unknown): Problem[] {
-    // The schema is compiled on demand, because most commands do not read a request.
+    // Most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
     return this.#findProblems(body);
   }
@@ -41,7 +38,6 @@ export class ExportOptions {
     return [...this.#options];
   }
 
-  /** Adds a problem for each invalid value in `fields`. */
   read(fields: Readonly<Record<string, unknown>>, problems: Problem[]): OptionValues {
     const values = this.entries.flatMap(([name, option]) => {
       const given = fields[name];
@@ -60,9 +56,8 @@ export class ExportOptions {
   }
 
   /**
-   * Returns the conditions on users that the request contains. Periods such as the last seven days
-   * end at `now`.
-   * @throws FinalFailure if a segment or an option no longer exists
+   * Periods such as the last seven days end at `now`. @throws FinalFailure if a segment or an
+   * option no longer exists
    */
   async selectUsers(
     db: Database,
@@ -81,10 +76,7 @@ export class ExportOptions {
     };
   }
 
-  /**
-   * Returns an option that a stored request contains. If this build does not have the option,
-   * throws, because ignoring it would export more than was requested.
-   */
+  /** Ignoring an option that this build lacks would export more than was requested. */
   #option(name: string): ExportOption {
     const option = this.#options.get(name);
     if (option !== undefined) return option;

@@ -17,15 +17,15 @@ import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * The number of patterns is limited, because each pattern is compared with every row and name. One
- * comparison can take time proportional to the product of the two lengths.
+ * Each pattern is compared with every row and name. One comparison can take the product of the two
+ * lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** Requested event types. The caller checks whether they exist in the environment. */
+  /** The caller checks whether the environment has these event types. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
   readonly problems: Problem[];
@@ -69,10 +69,7 @@ export function readRequest(
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/**
- * Returns a warning for each unknown field. If its name resembles a known field, adds a problem
- * instead.
- */
+/** An unknown field is a warning or, if its name resembles a known field, a problem. */
 function findIgnored(
   fields: readonly string[],
   normalized: Readonly<Record<string, unknown>>,
@@ -90,7 +87,7 @@ function findIgnored(
     .map((name) => ({ message: 'There is no such field; it was ignored', details: printable(name) }));
 }
 
-/** Replaces U+0000, which PostgreSQL rejects. */
+/** PostgreSQL rejects U+0000. */
 function printable(name: string): string {
   return shorten(name.replaceAll('\0', '\ufffd'));
 }
@@ -99,16 +96,14 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<ExportOptions['schema']>, keyof Lists> & Lists;
 
-/** Aliases of fields. If a request contains both, the alias is ignored. */
+/** Aliases of fields. The field wins over its alias. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
   ['end_date', 'to'],
 ]);
 
-/**
- * Normalizes lists, and converts numbers in them to strings, as for bulk data. Drops empty values.
- */
+/** Drops empty values. Numbers in lists become strings, as in bulk data. */
 function normalize(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const filled = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
@@ -133,8 +128,8 @@ function digits(item: unknown): unknown {
 }
 
 /**
- * Removes the fields and list items that already have a problem, so that the remaining ones can be
- * checked too. Returns no fields if the maximum number of problems has been reached.
+ * The fields and list items without a problem can then be checked. None remain at the maximum
+ * number of problems.
  */
 function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
@@ -152,16 +147,12 @@ function distinct(texts: readonly string[] = []): string[] {
   return [...new Set(texts)];
 }
 
-/** Time range. `from` is inclusive and `to` is exclusive. `null` for an open end. */
+/** `from` is inclusive and `to` is exclusive. `null` for an open end. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/**
- * Reads the two ends of a range. Each is a UTC date or an instant. If `to` is missing, the range
- * has no end.
- */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
   const begin = readRangeEnd(from);
   const end = readRangeEnd(to);
@@ -179,10 +170,7 @@ function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boole
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
-/**
- * Refuses filters in an export that includes removals, because a profile that stops matching the
- * filter would remain in the copy.
- */
+/** With removals, a profile that stops matching a filter would remain in the copy. */
 function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
   const { userIds, companyIds, options, exclusions, format, layout } = request;
@@ -203,9 +191,7 @@ function findUnsupportedFilters({ includeRemoved, from, to, ...request }: Export
     );
 }
 
-/**
- * Reads terms such as `user:ID, event:KEY, segment:ID`. Records a problem for every invalid term.
- */
+/** Reads terms such as `user:ID, event:KEY, segment:ID`. */
 function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   const terms = text
     .split(',')
@@ -222,7 +208,7 @@ function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   return terms.flatMap((term) => readTerm(term, problems) ?? []);
 }
 
-/** Splits a term such as `user:ID` at its first colon. The id may contain further colons. */
+/** The id after the first colon may contain further colons. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
   const [, name = term, value = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
@@ -236,7 +222,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // Allows two bytes more than the longest id, for a `*` at each end.
+  // Two more bytes allow a `*` at each end.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

@@ -4,13 +4,12 @@ import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { Export } from './store.ts';
 
-/** The properties of an export that `renderExportRun` needs. The files may already have expired. */
+/** The files may already have expired. */
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The rendered document lists the files in this order. The ledger and the manifest use other
-  // orders.
+  // The document has its own order of files.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

@@ -40,16 +40,13 @@ import { findUnknownSegments } from './segments.ts';
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
-/**
- * Maximum time for counting the rows of one file, in milliseconds. If counting takes longer, an
- * estimate is used.
- */
+/** If counting the rows of a file takes longer, an estimate is used. */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
   readonly requestId?: string;
   readonly origin?: Origin;
-  /** Retention period of the exported files. `null` to use the period in the settings. */
+  /** Retention period of the files. `null` uses the settings. */
   readonly retentionDays?: number | null;
   readonly warnings?: readonly ExportWarning[];
   /** Runs in the transaction that creates the export. */
@@ -57,8 +54,8 @@ export interface ExportExtras {
 }
 
 /**
- * Returns the export's job id or, if the idempotency key is repeated, that of the first export.
- * @throws InputError with all problems, or for a conflict
+ * A repeated idempotency key returns the job id of the first export. @throws InputError with all
+ * problems, or for a conflict
  */
 export async function requestExport(
   context: ExportContext,
@@ -81,8 +78,7 @@ export async function requestExport(
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: reading.request.datasets }, 'export accepted');
-  // The task is already committed. If this message to the queue is lost, the reconciler sends it
-  // again.
+  // If this message is lost, the reconciler sends it again.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }
@@ -101,8 +97,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // The idempotency key is claimed before the names are checked. A repeated request then gets the
-  // first response, even if a name in it no longer exists.
+  // Claimed before the names are checked: a repeated request gets the first response, even if a
+  // name in it no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
@@ -128,7 +124,7 @@ interface Lookup {
   readonly exportOptions: ExportOptions;
 }
 
-/** @throws InputError with all problems, including names that do not exist in the environment */
+/** @throws InputError with all problems, including names that the environment lacks */
 async function requireValid(lookup: Lookup, environmentId: number, reading: ReadRequest): Promise<void> {
   const { db } = lookup;
   const [first, ...more] = [...reading.problems, ...(await lookUpNames(lookup, environmentId, reading))];
@@ -174,16 +170,13 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /**
-   * True if the rows were counted. False if counting took too long: `rows` is then the query
-   * planner's estimate.
-   */
+  /** False if counting took too long: `rows` is then the planner's estimate. */
   readonly isExact: boolean;
-  /** Approximate size of the stored files in bytes, estimated from their first rows. */
+  /** Size of the stored files, estimated from their first rows. */
   readonly bytes: number;
   /** Header line of a CSV file. `null` for other formats. */
   readonly header: string | null;
-  /** The first rows of the file, each truncated. Binary formats are shown as NDJSON. */
+  /** Cut rows. Binary formats are shown as NDJSON. */
   readonly firstRows: readonly string[];
 }
 
@@ -200,15 +193,10 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/**
- * Maximum time for the whole preview, in milliseconds. If that is not enough, the response is 503.
- */
+/** If the whole preview takes longer, the response is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
-/**
- * Counts the rows that the export would contain if it ran now.
- * @throws InputError with all problems of the body
- */
+/** @throws InputError with all problems of the body */
 export async function previewExport(
   context: PreviewContext,
   environmentId: number,
@@ -269,9 +257,6 @@ async function previewFile(
   };
 }
 
-/**
- * Counts the rows. If this takes longer than EXPORT_COUNT_MS, returns the query planner's estimate.
- */
 async function countRows(
   client: pg.PoolClient,
   select: CopySelect,
@@ -287,7 +272,7 @@ async function countRows(
 }
 
 interface Sample {
-  /** Number of rows read. `bytes` is the size of these rows before compression. */
+  /** Rows that were read. `bytes` is their size before compression. */
   readonly rows: number;
   readonly bytes: number;
   readonly ratio: number;

@@ -60,7 +60,7 @@ const oneOf = <const T extends string>(name: string, allowed: readonly T[], opti
 
 const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
 
-/** Null and empty fields of a request count as missing. */
+/** Null and empty fields count as missing. */
 export const exportRequest = (options: Readonly<Record<never, TSchema>>) =>
   Type.Object(
     {

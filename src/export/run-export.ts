@@ -28,14 +28,14 @@ import {
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
-/** Size of a stored file, in bytes, at which the rows continue in another file. */
+/** From this size of a stored file, the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
 const lostClaim = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export, until `signal` is aborted. All rows come from one snapshot. The export either
- * completes with all rows or fails: one transaction records the files and the end of the export.
+ * All rows come from one snapshot. One transaction records the files and the end, so the export has
+ * all rows or fails.
  */
 export async function runExport(
   context: ExportContext,
@@ -48,8 +48,8 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // The workers of earlier attempts are dead or paused, so their files can be removed. If a
-    // paused worker resumes, it removes the files that it writes after that.
+    // Workers of earlier attempts are dead or paused. A paused one that resumes removes its own
+    // files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -58,21 +58,17 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // The files are kept, because a commit may have succeeded even if no response arrived. If the
-    // commit failed, the next attempt removes the files.
+    // A commit without a response may have succeeded. If it failed, the next attempt removes the
+    // files.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 
-/** Pause between checks of whether loads are still running, in milliseconds. */
 const loadsPauseMs = 2_000;
 
-/**
- * Returns true if the export must wait for loads. Its task is then back in the queue, with an error
- * message that names the reason.
- */
+/** A waiting task is back in the queue, with an error message that names the reason. */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
   if (loads === 0) return false;
@@ -81,10 +77,7 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
   return true;
 }
 
-/**
- * Writes the files and returns a description of them. Records the progress only with each
- * heartbeat, so that the export writes to the ledger at most once in two seconds.
- */
+/** Records the progress with each heartbeat, at most once in two seconds. */
 async function writeFiles(
   context: ExportContext,
   claim: TaskClaim,
@@ -126,10 +119,7 @@ async function writeFiles(
   }
 }
 
-/**
- * Ends an export whose files have been written. The commit waits for the disk, so that a crash
- * cannot lose the record of these files.
- */
+/** The commit waits for the disk, so that a crash cannot lose the record of the files. */
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
@@ -160,7 +150,7 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/** The failure is not retried: another attempt would take equally long and delay other exports. */
+/** Another attempt would take equally long and delay other exports. */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -169,10 +159,7 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   );
 }
 
-/**
- * Removes the files of one attempt. If that fails, only logs the error, because the files are
- * removed together with the export's folder when the export expires.
- */
+/** A failure is only logged: the files are removed when the export expires. */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
     await context.files.removeFolder(attemptFolder(jobId, attempt));
@@ -181,7 +168,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Marks an export as failed. Does nothing if the export has ended. */
+/** Does nothing if the export has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,
@@ -199,8 +186,8 @@ export async function failExport(
 }
 
 /**
- * Cancels an export and the statement that PostgreSQL runs for it. Returns the time of the
- * cancellation. If the idempotency key is repeated, returns the time of the first cancellation.
+ * Also cancels the running statement. Returns the time of the cancellation: of the first one, if
+ * the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
@@ -219,8 +206,8 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // Ends the database session of the worker. If that fails, the worker notices the cancellation
-  // within two seconds. If the worker is paused, the reconciler ends the session.
+  // If ending the session fails, the worker notices within two seconds. The reconciler ends the
+  // session of a paused worker.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
@@ -235,7 +222,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Calls the `JobSeam` of each capability, in the transaction that ends the export. */
+/** In the transaction that ends the export. */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

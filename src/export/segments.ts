@@ -1,7 +1,4 @@
-/**
- * Reads the segments in an export request: the segment whose users are exported, and the segments
- * whose users are excluded.
- */
+/** The segments of a request: the one whose users are exported, and those that are excluded. */
 import { Type } from 'typebox';
 import { FinalFailure, type Problem } from '../base/errors.ts';
 import { createGlob } from '../base/glob.ts';

@@ -14,9 +14,8 @@ import { changedBy, type Database, prepared, selectWhere, updateWhere } from '..
 import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
-// Status of an export: queued → processing → completed | failed | cancelled. An export has a task
-// until it ends. To avoid deadlocks, every transaction that ends an export deletes the task first
-// and then updates the row.
+// queued → processing → completed | failed | cancelled. An export has a task until it ends. Every
+// transaction that ends one deletes the task first, to avoid deadlocks.
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -26,10 +25,7 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/**
- * Adds an export. Must be called in a transaction. Returns the task to send to the queue after the
- * commit.
- */
+/** Call it in a transaction. The task is sent to the queue after the commit. */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -52,10 +48,7 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/**
- * Begins an attempt of an export. Returns `null` if the export has ended. `wasBegun` is true if
- * earlier attempts may have left files.
- */
+/** `null` if the export has ended. `wasBegun`: earlier attempts may have left files. */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -83,10 +76,7 @@ export interface ExportProgress {
   readonly bytesWritten: number;
 }
 
-/**
- * Records progress for display. Returns false if another attempt has taken over or the export has
- * ended.
- */
+/** For display. Returns false if another attempt has taken over or the export has ended. */
 export async function recordProgress(
   db: Database,
   claim: TaskClaim,
@@ -111,7 +101,7 @@ interface Written {
   readonly warnings: readonly ExportWarning[];
 }
 
-/** Completes an export and lists its files, in the transaction that ends the task. */
+/** In the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
@@ -121,7 +111,7 @@ export async function completeExport(
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
-      // This time must equal the time in the manifest, which is already stored.
+      // Equals the time in the manifest, which is already stored.
       ended_at: endedAt,
       snapshot_at: snapshotAt,
       cursor,
@@ -147,15 +137,12 @@ export async function completeExport(
     .execute();
 }
 
-/** Marks an export as failed. Returns `null` if the export has already ended. */
+/** `null` if the export has already ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/**
- * Marks an export as cancelled. Returns `null` if the environment does not have the export, or if
- * the export has already ended.
- */
+/** `null` if the environment lacks the export, or if it has already ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -163,10 +150,7 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/**
- * Deletes the task of an export and sets the export's final status. Returns the export with the id
- * of the task, or `null` if the export had already ended.
- */
+/** Also deletes the task, and returns its id. `null` if the export had already ended. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })
@@ -179,8 +163,8 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
 }
 
 /**
- * Finds failed and cancelled exports that may have left files. They ended at least one lease ago,
- * so no worker is writing their files any more.
+ * Failed and cancelled exports that may have left files. They ended at least one lease ago, so no
+ * worker is writing any more.
  */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(prepared(db))
@@ -198,10 +182,7 @@ function withFiles(db: Database) {
     .orderBy('ended_at');
 }
 
-/**
- * Finds exports whose files have expired: after the export's own retention period or, if it has
- * none, after `days` days.
- */
+/** `days` applies to exports without a retention period of their own. */
 export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
@@ -209,15 +190,12 @@ export function findExpired(db: Database, days: number, limit: number) {
     .execute();
 }
 
-/**
- * Marks files as removed. They remain listed, so that a removed file can be distinguished from a
- * wrong link.
- */
+/** The files remain listed, so that a removed file differs from a wrong link. */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
-/** Deletes exports whose files have been removed and that ended at least `days` days ago. */
+/** Only exports whose files have been removed. */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
@@ -229,7 +207,7 @@ const lastError = sql<string | null>`(
 
 export type Export = Awaited<ReturnType<typeof readExports>>[number];
 
-/** Returns the exports in no particular order. */
+/** In no particular order. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'exports', { environmentId })
@@ -249,21 +227,15 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    /** The written files, even if they have expired. */
+    /** Even if they have expired. */
     written: files.get(row.exportId) ?? [],
-    /**
-     * The files that can be downloaded. Empty until the export is completed, and after its files
-     * have expired.
-     */
+    /** Downloadable files. Empty until completion and after their expiry. */
     files: filesExpiredAt === null ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));
 }
 
-/**
- * Returns the progress as a number from 0 to 1. `expected` is only an estimate, so the number stays
- * below 1 until the export is completed.
- */
+/** From 0 to 1. `expected` is an estimate, so 1 means completion. */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;
@@ -271,8 +243,8 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
 }
 
 /**
- * Returns a page of exports, newest first. `after` is the last job id of the previous page, and
- * `next` is the last job id of this page. Both may be `null`.
+ * Newest first. `after` is the last job id of the previous page, and `next` of this one. Both may
+ * be `null`.
  */
 export async function pageExports(
   db: Database,
@@ -319,10 +291,7 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-/**
- * Returns the export to which a file belongs, or `null`. `file` is `null` if the export has no file
- * with this name.
- */
+/** `null` for an unknown job. `file` is `null` if the export has no such file. */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
   const row = await selectWhere(db, 'exports', { jobId })
     .select(['export_id', 'environment_id', 'files_expired_at'])

@@ -32,7 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** The form's fields are stored in the page address, so they survive a reload. */
+/** The page address has the form's fields, so they survive a reload. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -151,7 +151,7 @@ function Events(part: Part): VNode {
   );
 }
 
-/** If an earlier export is chosen, the new export contains only later changes. */
+/** The new export contains only what changed after the chosen one. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
   const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
@@ -181,10 +181,7 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/**
- * Selects one of several options. The first option is the default and has no parameter in the page
- * address.
- */
+/** The first option is the default and has no parameter in the page address. */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -200,7 +197,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 interface SwitchProps {
   readonly name: CoreField;
   readonly label: string;
-  /** Value of the parameter in the page address when the switch is on. */
+  /** Value in the page address when the switch is on. */
   readonly on: string;
 }
 
@@ -243,10 +240,7 @@ function Layout(part: Part): VNode {
   );
 }
 
-/**
- * Maximum number of properties in the list. Further properties can be entered in the field "Leave
- * out".
- */
+/** Further properties can be entered in the field "Leave out". */
 const mostColumns = 200;
 
 type Lookup = readonly { readonly key: string; readonly is_auto_property: boolean }[];
@@ -255,7 +249,7 @@ function Columns({ wish, onChange }: Part): VNode {
   const users = useApi<Lookup>(words.users.properties);
   const companies = useApi<Lookup>(words.companies.properties);
   const properties = [...(users.data ?? []), ...(companies.data ?? [])];
-  // A name that contains a comma or a line break cannot be an item in a list of terms.
+  // A list of terms cannot contain a name with a comma or a line break.
   const selectable = properties.filter(
     ({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key),
   );

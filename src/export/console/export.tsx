@@ -14,10 +14,7 @@ import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
-/**
- * Page with the form of a new export. The service computes a preview while the user fills in the
- * form.
- */
+/** The service computes a preview while the user fills in the form. */
 export function Export(): VNode {
   const query = useQuery();
   const start = useStart();
@@ -152,7 +149,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Returns the cells of each row by column name. A truncated JSON row becomes a single cell. */
+/** Cells by column name. A cut JSON row is a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {

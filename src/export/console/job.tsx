@@ -16,10 +16,7 @@ declare module '../../console/client/lib/jobs.ts' {
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
-/**
- * Shows a button that repeats the export. The button is missing if lists in the request were
- * truncated, because the new export would be different.
- */
+/** No button if lists of the request were cut, because the new export would be different. */
 export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();
   if (job.options_cut) return null;

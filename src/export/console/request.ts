@@ -1,7 +1,4 @@
-/*
- * Converts the fields of the form to an export request, and an earlier export to the request that
- * created it.
- */
+/* Converts the form to an export request, and an earlier export to its request. */
 
 import { parts } from 'sluice:capabilities';
 import { plural } from '../../console/client/lib/format.ts';
@@ -33,12 +30,12 @@ export const optionFilters = [segmentFilter, ...parts.flatMap(({ exportFilter = 
 
 const optionFields = optionFilters.map(({ field }) => field);
 
-/** Fields of the export form, which are also the parameter names in the page address. */
+/** Names of the form's fields and of the parameters in the page address. */
 export const exportFields: readonly string[] = [...coreFields, ...optionFields];
 
 export type CoreField = (typeof coreFields)[number];
 
-/** Form values by field. A field without a value is ''. */
+/** A field without a value is ''. */
 export type ExportWish = Readonly<Record<CoreField, string> & Partial<Record<string, string>>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean | object>>;
 
@@ -81,18 +78,12 @@ export function rowsText(
   return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
-/**
- * Returns the properties of the selected format, or of NDJSON if the page address contains an
- * unknown format.
- */
+/** An unknown format in the page address counts as NDJSON. */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/**
- * Returns the request body of an earlier export. If the options in the job record were truncated,
- * the body is incomplete.
- */
+/** The body is incomplete if the options in the job record were cut. */
 export function exportOf({ options, emails }: Pick<ExportJobDetail, 'options' | 'emails'>): Body {
   const { retention_days: _, ...request } = options;
   return { ...(request as Body), ...(emails.length > 0 && { emails }) };

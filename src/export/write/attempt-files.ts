@@ -6,7 +6,7 @@ import { KiB } from '../../base/limits.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** Number of bytes that a thread compresses at a time. */
+/** Bytes that a thread compresses at a time. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
 const MAX_GZIP_BLOCKS = 4;
 
@@ -23,10 +23,7 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  /**
-   * `splitBytes` is the size at which the caller begins another file. It is also the maximum size
-   * of the blocks that are compressed.
-   */
+  /** `splitBytes` also bounds the blocks that are compressed. */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -43,7 +40,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Removes all files of the attempt. Logs failures, because nothing retries the removal. */
+  /** Removes all files of the attempt. Nothing retries a failed removal, so it is logged. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -63,9 +60,8 @@ interface StoredFile {
   readonly sha256: string;
 }
 
-/** Writes one file, compresses it if requested, and hashes the stored bytes. */
 export class StoredFileWriter {
-  /** Number of bytes stored so far. Excludes bytes that are still being compressed. */
+  /** Excludes bytes that are still being compressed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -77,9 +73,7 @@ export class StoredFileWriter {
     this.#gzip = compression === 'none' ? null : new GzipBlocks(blockBytes, (bytes) => this.#store(bytes));
   }
 
-  /**
-   * Resolves when the next write may begin. The caller must not change the buffer after the call.
-   */
+  /** Resolves when the next write may begin. The buffer must not change after the call. */
   write(bytes: Uint8Array): Promise<void> {
     return this.#gzip === null ? this.#store(bytes) : this.#gzip.write(bytes);
   }
@@ -104,23 +98,20 @@ export class StoredFileWriter {
 
 const deflate = promisify(deflateRaw);
 
-/**
- * Compression level. It is low, because an export is read only once or twice and compression
- * competes with the database for CPU time.
- */
+/** Low, because an export is read once or twice, and compression competes with the database. */
 const level = 2;
-/** Initial memory for a compressed block, in bytes. It can grow. */
+/** Initial memory for a compressed block, which can grow. */
 const packedBytes = 64 * 1024;
 const windowBytes = 32 * 1024;
-/** Gzip header: magic number, deflate, no flags, no time, no extra flags, Unix. */
+/** Magic number, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
 /** Empty final block of a deflate stream. */
 const end = Buffer.from([0x03, 0x00]);
 
 /**
- * Compresses a file on several threads. Each block uses the end of the previous block as its
- * dictionary and ends at a byte boundary. The file is therefore a single gzip member. This matters,
- * because some readers stop after the first member.
+ * Compresses a file on several threads into a single gzip member, because some readers stop after
+ * the first. Each block uses the end of the previous one as its dictionary and ends at a byte
+ * boundary.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -133,17 +124,14 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /**
-   * Calls `store` with the compressed bytes in file order. Makes the next call only after the
-   * previous one has resolved.
-   */
+  /** Calls `store` in file order, one call at a time. */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;
     this.#block = Buffer.allocUnsafeSlow(blockBytes);
   }
 
-  /** Copies the bytes. Resolves when more bytes may be written. Only one call may be pending. */
+  /** Copies the bytes. Only one call may be pending. */
   async write(bytes: Uint8Array): Promise<void> {
     let at = 0;
     while (at < bytes.length) {
@@ -155,7 +143,7 @@ export class GzipBlocks {
     }
   }
 
-  /** Compresses the rest and ends the file. Must be called once, after the last write. */
+  /** Must be called once, after the last write. */
   async end(): Promise<void> {
     if (this.#filled > 0) this.#pack();
     while (this.#packing.length > 0) await this.#storeFirst();
@@ -165,7 +153,7 @@ export class GzipBlocks {
     await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
   }
 
-  /** Waits until no thread is compressing a block any more. */
+  /** Waits for the threads that compress blocks. */
   async discard(): Promise<void> {
     await Promise.allSettled(this.#packing.map(({ packed }) => packed));
   }
@@ -186,8 +174,7 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // The promise is awaited later, in file order. Without this handler, an earlier rejection would
-    // end the process.
+    // Awaited later, in file order. An earlier rejection would end the process.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
     // zlib copies the dictionary, so its memory may be reused.
@@ -195,10 +182,7 @@ export class GzipBlocks {
     this.#filled = 0;
   }
 
-  /**
-   * Waits until the oldest block in `#packing` is compressed, and stores it. Returns its
-   * uncompressed buffer for reuse.
-   */
+  /** Stores the oldest block. Returns its uncompressed buffer for reuse. */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

@@ -4,9 +4,8 @@ import type { RowBlock, RowText } from './rows.ts';
 const LF = 0x0a;
 
 /**
- * Hashes the rows of a dataset as text, without the two times at the end of each profile row. If
- * the content is loaded into an empty environment and exported again, the hash is the same. NDJSON
- * and Parquet files with the same content have the same hash.
+ * Hashes the rows of a dataset as text, without the two times of each profile row. It is the same
+ * after loading into an empty environment, and for NDJSON and Parquet.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
@@ -20,7 +19,7 @@ export class ContentHash {
     this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
   }
 
-  /** The hash covers the header only once, although every file repeats it. */
+  /** Every file repeats the header, but the hash covers it once. */
   addHeader(header: Buffer): void {
     this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail))).update('\n');
   }
@@ -29,15 +28,12 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** Returns the hash. May be called only once. */
+  /** May be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
 
-  /**
-   * Copies the rows into one buffer, because hashing each row separately would cost more than
-   * copying.
-   */
+  /** Hashing each row separately would cost more than copying. */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
     let filled = 0;

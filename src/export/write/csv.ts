@@ -18,12 +18,9 @@ import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {
   readonly heading: string;
-  /**
-   * Expression that returns a string. It never returns null, because null would not be written as
-   * an empty cell.
-   */
+  /** A string, never null, which would not be an empty cell. */
   readonly value: RawBuilder<unknown>;
-  /** True if the value may begin like a spreadsheet formula. */
+  /** The value may begin like a spreadsheet formula. */
   readonly isFreeText: boolean;
 }
 
@@ -41,7 +38,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** The columns are fixed, because all properties are in the column `metadata`. */
+/** The column `metadata` contains all properties, so the columns are fixed. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
@@ -85,8 +82,8 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Returns a query that puts an apostrophe before cells that a spreadsheet program would treat as
- * formulas. `offset 0` prevents PostgreSQL from computing a cell each time it is used.
+ * Puts an apostrophe before cells that a spreadsheet would treat as formulas. `offset 0` prevents
+ * PostgreSQL from computing a cell for each use.
  */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
@@ -109,14 +106,13 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** Maximum number of columns. PostgreSQL limits the columns of a result to 1664. */
+/** PostgreSQL limits the columns of a result to 1664. */
 const maxColumns = 1500;
-/** Maximum size of a header. A load accepts a header of at most 1 MiB. */
+/** A load accepts a header of at most 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
 /**
- * Returns the properties that have their own column, sorted by the bytes of their names, and
- * whether other properties share a column.
+ * `names` have their own columns, sorted by bytes. `hasOthers`: further properties share a column.
  */
 async function listPropertyColumns(
   db: Database,
@@ -137,8 +133,7 @@ async function listPropertyColumns(
 }
 
 /**
- * Returns whether a property in metadata has the name of an automatic property. In that case, only
- * the automatic property gets a column.
+ * If a property in metadata has the name of an automatic one, only the automatic one has a column.
  */
 function anyHas(
   db: Database,
@@ -175,8 +170,8 @@ export function heading(name: string): string {
 const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
 /**
- * Returns `defuse` as an SQL expression. It tests the code of the first character, which is much
- * faster than using a regular expression.
+ * `defuse` in SQL. Testing the code of the first character is much faster than a regular
+ * expression.
  */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
@@ -195,10 +190,7 @@ export function streamCsvHeader(request: ExportRequest): Buffer {
   return Buffer.from(`${exportHeader(names, request.escapeFormulas)}\n`);
 }
 
-/**
- * Writes rows in the same way as PostgreSQL writes CSV. Metadata is a single cell that contains
- * JSON.
- */
+/** As PostgreSQL writes CSV. Metadata is a single cell of JSON. */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);
   const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;

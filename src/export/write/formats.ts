@@ -1,4 +1,4 @@
-// The writers of exported files: one `FormatWriter` for each format in `src/domain/export.ts`.
+// The writers of exported files: one for each format in `src/domain/export.ts`.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { READ_BYTES } from '../../base/limits.ts';
@@ -25,22 +25,16 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /**
-   * Format in which COPY sends the rows of a dataset. `text.findEnds` must also find the row ends
-   * in this format.
-   */
+  /** Format of COPY. `text.findEnds` must also find its row ends. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /**
-   * Returns a function that converts values to text. The function is used if `copied` is `values`,
-   * and for every stream.
-   */
+  /** Converts values to text, if `copied` is `values` and for every stream. */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
   streamHeader(request: ExportRequest): Buffer;
-  /** Format of the text in which rows are counted and hashed. */
+  /** Rows are counted and hashed in this format. */
   readonly text: RowText;
   createSink(files: AttemptFiles, options: SinkOptions): DatasetSink;
-  /** Reads a written file and yields its rows in the format `text`. */
+  /** Yields the rows of a written file in the format `text`. */
   readBack(path: string): AsyncIterable<Buffer>;
 }
 
@@ -56,10 +50,7 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/**
- * Formats for which COPY sends separate values. Their content hash is computed from NDJSON, so it
- * is the same for all of them.
- */
+/** COPY sends separate values. The content hash is that of NDJSON, so it is the same for all. */
 const valueFormat = {
   copied: 'values',
   selectDataset: async (_db, dataset) => ({

@@ -16,10 +16,9 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-// These queries select the rows in key order. A query around them (`from (…) page`) computes the
-// exported columns, so that PostgreSQL sorts only short rows. This outer query has the same ORDER
-// BY, because PostgreSQL guarantees only the order of the outermost query. The repeated ORDER BY
-// does not cost a second sort.
+// These queries select rows in key order. A query around them computes the exported columns, so
+// that PostgreSQL sorts only short rows. It repeats the ORDER BY, without a second sort, because
+// only the order of the outermost query is guaranteed.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
@@ -40,10 +39,9 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Adds the properties and profiles that have been removed since the cursor. A removed property is
- * exported as null, and a removed profile as a separate row. If a profile was erased and then
- * created again, its old properties are no longer known. Therefore, the row for its removal
- * precedes the row of the new profile.
+ * Adds what has been removed since the cursor: a property as null, a profile as a row. The old
+ * properties of a profile that was erased and created again are unknown, so its removal precedes
+ * its new row.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
@@ -91,10 +89,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   )`;
 }
 
-/**
- * Selects removed companies to which users still refer. In a copy, such a user's row would recreate
- * the company.
- */
+/** In a copy, the row of a user would recreate the user's removed company. */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all
   select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
@@ -117,10 +112,7 @@ const withLost = sql`coalesce(
   ${sql.ref(`${alias}.metadata`)}
 ) as metadata`;
 
-/**
- * Returns profiles as rows of a stream, each at the time of its last change. Returns `null` if only
- * events are requested.
- */
+/** Each profile is at the time of its last change. `null` if only events are requested. */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
   const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;
@@ -159,20 +151,19 @@ export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
   return withoutProperties(sql.ref('page.metadata'), excludedValues(request.exclusions, 'property'));
 }
 
-/** Returns the time in UTC as text whose length is constant (see `profileTail`). */
+/** The text has a constant length (see `profileTail`). */
 export function pageTime(column: string): RawBuilder<string> {
   return instantText(sql.ref(`page.${column}`));
 }
 
-// COPY sends one line per row, with U+0002 between the values. No value can contain U+0002. NDJSON
-// and Parquet files are created from these values, because PostgreSQL needs a third more time to
-// write JSON.
+// COPY sends a line per row, with U+0002, which no value contains, between the values. PostgreSQL
+// needs a third more time to write JSON, so NDJSON and Parquet come from these values.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** Selects values from `page`, in the order of `ordered` and with the columns of `dataset`. */
+/** In the order of `ordered` and with the columns of `dataset`. */
 export function selectValuesFrom(
   page: RawBuilder<unknown>,
   ordered: FileDataset,
@@ -198,8 +189,7 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // For a user without a company, company_id is null. The row of a removed profile does not contain
-  // company_id at all.
+  // A user without a company has null. A removed profile has no company_id at all.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)
@@ -211,9 +201,6 @@ function selected(
 
 export interface DatasetSelect {
   readonly header: Buffer;
-  /**
-   * Returns the query. `filter` must be the one passed to `selectDataset`, except that its `events`
-   * may differ.
-   */
+  /** `filter` must be that of `selectDataset`, except for its `events`. */
   selectFrom(filter: Filter): Compilable;
 }

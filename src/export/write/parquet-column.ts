@@ -8,15 +8,15 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-// Encodes a column while its values arrive. The library hyparquet-writer writes the pages, but its
-// encoder would copy each value.
+// Encodes a column while its values arrive. hyparquet-writer writes the pages, but its encoder
+// would copy each value.
 
 export class ParquetColumn {
   readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** Definition level of each row: 1, or 0 if the row has no value. */
+  /** Definition level of each row: 1, or 0 without a value. */
   #levels: number[] = [];
   #nulls = 0;
 
@@ -27,10 +27,7 @@ export class ParquetColumn {
     this.#store = storeOf(column, maxRows);
   }
 
-  /**
-   * Adds a value in the form in which COPY sent it. The value is null if there are no bytes. An
-   * empty string has at least its quotes.
-   */
+  /** The form is that of COPY. No bytes mean null, because an empty string has quotes. */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
     if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);
@@ -39,9 +36,7 @@ export class ParquetColumn {
     else this.#store.add(bytes, start, end);
   }
 
-  /**
-   * Writes the column chunk and clears it. Calls `onText` at least once for each distinct string.
-   */
+  /** Also clears the column. Calls `onText` at least once for each distinct string. */
   write(
     writer: ByteWriter,
     onText?: ((texts: Buffer, start: number, end: number) => void) | null,
@@ -65,7 +60,7 @@ export class ParquetColumn {
       total_compressed_size: BigInt(writer.offset - offset),
       data_page_offset: BigInt(dataOffset),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
-      // For JSON text, the minimum and maximum are omitted, because they are useless to readers.
+      // The minimum and maximum of JSON text are useless to readers.
       ...(this.#column.kind === 'json' ? {} : { statistics }),
     };
     this.#store.clear();
@@ -102,9 +97,7 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/**
- * Writes a page. Compresses its values, but not its levels. Returns the size before compression.
- */
+/** Compresses the values, not the levels. Returns the size before compression. */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

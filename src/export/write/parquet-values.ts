@@ -1,10 +1,7 @@
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/**
- * Values of a column, ready to be written: either plain, or as a dictionary and an index into it
- * for each value.
- */
+/** Either plain, or a dictionary and an index into it for each value. */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
@@ -14,7 +11,7 @@ export interface Values {
 
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Returns the collected values. They are valid until `clear` is called. */
+  /** Valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }
@@ -29,10 +26,7 @@ export function bitsOf(entries: number): number {
   return Math.ceil(Math.log2(entries));
 }
 
-/**
- * Instants in microseconds since 1970, or doubles. They have no dictionary, because few values
- * repeat.
- */
+/** Instants in microseconds since 1970, or doubles. Few repeat, so they have no dictionary. */
 class Numbers implements ValueStore {
   readonly #isInstant: boolean;
   readonly #plain = new Bytes();
@@ -88,16 +82,13 @@ class Booleans implements ValueStore {
 }
 
 const lengthBytes = 4;
-/** Number of values after which the store decides whether to keep its dictionary. */
+/** After so many values, the store decides whether to keep its dictionary. */
 const trialValues = 250;
-/**
- * Maximum number of slots of the hash table that are tried for a string. Limits the cost of strings
- * that were chosen to collide.
- */
+/** Bounds the cost of strings that were chosen to collide. */
 const maxProbes = 32;
 
 /**
- * Strings, each stored after its length. Uses a dictionary unless more than half of the first
+ * Each string is stored after its length. No dictionary if more than half of the first
  * `trialValues` strings are distinct.
  */
 class Texts implements ValueStore {
@@ -164,10 +155,7 @@ class Texts implements ValueStore {
     this.#keep(this.#texts, bytes, start, end);
   }
 
-  /**
-   * Returns the index of a string, adding the string if it is new. Returns `null` if all slots that
-   * may contain the string are occupied by other strings.
-   */
+  /** Adds a new string. `null` if other strings occupy all its slots. */
   #find(bytes: Uint8Array, start: number, end: number): number | null {
     const hash = hashOf(bytes, start, end);
     const mask = this.#slots.length - 1;
@@ -222,7 +210,7 @@ export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, en
   }
 }
 
-/** Returns copies of the smallest and the largest string in byte order. */
+/** Copies, in byte order. */
 function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   if (texts.length === 0) return { min: undefined, max: undefined };
   let min = 0;

@@ -19,13 +19,12 @@ export interface PackedGroup {
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
 }
 
-/** Parquet file: row groups, followed by the footer. Encoded bytes are stored immediately. */
+/** Row groups, followed by the footer. Encoded bytes are stored immediately. */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();
   readonly #schema: SchemaElement[];
   readonly #columns: readonly ParquetColumn[];
-  /** Index of the column that contains the properties. */
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: PropertyField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
@@ -89,10 +88,7 @@ export class ParquetFile {
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
-  /**
-   * Copies a row group from another file. The first columns of that file must be the same as those
-   * of this file.
-   */
+  /** The first columns of the other file must be those of this file. */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))
@@ -150,10 +146,7 @@ export class ParquetFile {
     };
   }
 
-  /**
-   * Stores the buffered bytes and clears the buffer. `offset` is not reset, because it is the
-   * position in the file.
-   */
+  /** `offset` is the position in the file, so it is not reset. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -161,10 +154,7 @@ export class ParquetFile {
   }
 }
 
-/**
- * For each column type, a function that converts a property value to text. Returns an empty text if
- * the value has a different type.
- */
+/** Property values as text. Empty if the value has a different type. */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),

@@ -5,22 +5,16 @@ export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
-/**
- * All times have the length of this sample. Therefore, the times at the end of a profile row can be
- * cut off without parsing the row.
- */
+/** All times have this length, so they can be cut off a profile row without parsing it. */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/**
- * Describes where rows of a text format end, and which bytes of a profile row the content hash
- * omits.
- */
+/** Where rows of a text format end, and which bytes of them the content hash omits. */
 export interface RowText {
-  /** Returns a function that finds the row ends in consecutive pieces of a file. */
+  /** Finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
-  /** Length of the times at the end of a profile row, in bytes. */
+  /** Bytes of the times at the end of a profile row. */
   readonly profileTail: number;
-  /** Length of the names of these times in the header, in bytes. */
+  /** Bytes of the names of these times in the header. */
   readonly profileHeaderTail: number;
 }
 
@@ -39,11 +33,10 @@ export const csvText: RowText = {
 /** Complete rows, including their line breaks. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** End of each row. The last end equals the length of `bytes`. */
+  /** The last end equals the length of `bytes`. */
   readonly ends: readonly number[];
 }
 
-/** Collects rows in one buffer, and notes where each row ends. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;
@@ -64,9 +57,7 @@ export class Gathered {
   }
 }
 
-/**
- * Splits the output of COPY into blocks of complete rows. The output may also be read from a file.
- */
+/** `source` is the output of COPY, or a file. */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
   { findEnds: endsFinder }: RowText,
@@ -78,8 +69,7 @@ export async function* rowBlocks<T>(
     for (;;) {
       const next = await iterator.next();
       if (next.done === true) {
-        // Every exported row ends with a line break. If the last row does not, it is still passed
-        // on, and the row count then reveals the error.
+        // An incomplete last row is passed on: the row count reveals the error.
         if (rest.length > 0) {
           const bytes = Buffer.concat(rest);
           yield { bytes, ends: [bytes.length] };
@@ -111,7 +101,7 @@ function lineEnds(piece: Buffer): number[] {
   return ends;
 }
 
-/** Finds the line ends outside quotes. A doubled quote ends and starts a quoted part. */
+/** A doubled quote ends and starts a quoted part. */
 function csvEnds(): (piece: Buffer) => number[] {
   let isQuoted = false;
   return (piece) => {
@@ -126,24 +116,21 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-// The following code reads the values of rows as bytes, because the speed of an export depends on
-// it. Only values with escapes are converted to strings. `selectValues` describes the rows.
+// Reads values as bytes, for the speed of exports. Only values with escapes become strings.
+// `selectValues` describes the rows.
 
-/** For at least this many bytes, `set` is faster than a loop. */
+/** From so many bytes, `set` is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
 /**
- * Integers with fewer digits are exact in JavaScript. Integers with this number of digits are exact
- * unless the first digit is 9.
+ * Integers with fewer digits are exact in JavaScript, and so are those with this number unless the
+ * first digit is 9.
  */
 const exactDigits = 16;
 const NINE = 0x39;
 
-/**
- * Sets `ends[i]` to the end of value i. The row begins at `start`, and `end` is the position after
- * its line break.
- */
+/** Sets `ends[i]` to the end of value i. `end` is the position after the row's line break. */
 export function findValues(bytes: Uint8Array, start: number, end: number, ends: Int32Array): void {
   const last = ends.length - 1;
   let at = start;
@@ -162,7 +149,7 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Returns the bytes that have been added. They are valid until more bytes are added. */
+  /** Valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
@@ -218,7 +205,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Removes the quotes and escapes of a value. Returns `null` if the value contains no escapes. */
+/** Without quotes and escapes. `null` if the value contains no escapes. */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
@@ -226,10 +213,7 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
   return null;
 }
 
-/**
- * Reads an integer without losing digits. Returns a bigint if a number could not represent all of
- * them.
- */
+/** A bigint if a number could not represent all digits. */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {
     const whole = BigInt(bytes.toString('latin1', start, end));
@@ -246,7 +230,7 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
 
 const nullText = Buffer.from('null');
 
-/** Converts values to NDJSON that is identical to PostgreSQL's, byte for byte. */
+/** Identical to PostgreSQL's NDJSON, byte for byte. */
 export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
@@ -280,7 +264,7 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
         }
         start = valueEnd + 1;
       }
-      // Overwrites the comma before the first name with an opening brace.
+      // An opening brace replaces the comma before the first name.
       text[rowStart] = 0x7b;
       text[at++] = 0x7d;
       text[at++] = LF;
@@ -292,12 +276,12 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
 }
 
 const dayMicros = 86_400_000_000;
-/** Maximum length of an instant. The longest year has six digits and a sign. */
+/** The longest year has six digits and a sign. */
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
 /**
- * Returns a function that writes an instant in quotes and returns the position after it. The
- * function caches the last date, because consecutive instants mostly have the same date.
+ * Writes an instant in quotes and returns the position after it. Caches the date, because
+ * consecutive instants mostly share it.
  */
 function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;

@@ -9,8 +9,7 @@ interface FileOptions {
   readonly format: ExportFormat;
   readonly compression: Compression;
   /**
-   * When the stored part of a file reaches this size, in bytes, the rows continue in another file.
-   * A compressed file can be slightly larger.
+   * From this stored size, rows continue in another file. A compressed file can be slightly larger.
    */
   readonly splitBytes: number;
 }
@@ -18,13 +17,13 @@ interface FileOptions {
 export interface DatasetSink {
   readonly takesValues: boolean;
   readonly bytes: number;
-  /** Adds rows. Resolves when more rows may be added. */
+  /** Resolves when more rows may be added. */
   add(block: RowBlock): Promise<void>;
-  /** Ends the last file. Must be called once, after the last row. */
+  /** Must be called once, after the last row. */
   end(): Promise<void>;
 }
 
-/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz` and so on. Writes at least one file. */
+/** Writes at least one file: `users.ndjson.gz`, then `users-0002.ndjson.gz` and so on. */
 abstract class FileSeries {
   protected stored: StoredFileWriter | null = null;
   protected rowsInFile = 0;
@@ -73,7 +72,7 @@ abstract class FileSeries {
   }
 }
 
-/** Writes rows of text. Each file begins with the header. */
+/** Each file begins with the header. */
 export class SplitFiles extends FileSeries implements DatasetSink {
   readonly takesValues = false;
   readonly #header: Buffer;
@@ -106,24 +105,18 @@ export class SplitFiles extends FileSeries implements DatasetSink {
   }
 }
 
-/**
- * Maximum number of rows, and maximum size, of a row group. A group is kept in memory, and encoding
- * it blocks the process.
- */
+/** A row group is kept in memory, and encoding it blocks the process. */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** The capability for which the files are written. Missing for the files of an export. */
+  /** Missing for the files of an export. */
   readonly owner?: FileOwner;
 }
 
-/**
- * Capability for which files are written outside an export. It defines additional columns, collects
- * ids and receives each file.
- */
+/** A capability for which files are written outside an export. */
 export interface FileOwner {
   readonly fields: readonly PropertyField[];
   openIds(): IdSink;
@@ -136,34 +129,25 @@ export interface IdSink {
 }
 
 export interface FileFacts {
-  /** Result of `IdSink.bytes`. */
+  /** From `IdSink.bytes`. */
   readonly filter: Buffer;
-  /**
-   * Time of the first event, in microseconds since 1970. `lastMicros` is the time of the last
-   * event.
-   */
+  /** Times of the first and the last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
 export interface GroupFile {
-  /** Adds a row in the form in which COPY sent it, including its line break. */
+  /** The form is that of COPY, including the line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
-  /** Writes the added rows as a row group. Must be called after 1 to `groupRows` rows. */
+  /** Call it after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
-  /**
-   * Ends the file. Must be called once, after the last group, even if the file has no groups.
-   * Returns the facts to pass to `FileOwner.onFile`, or `null` if the file has no owner.
-   */
+  /** Call it once, after the last group, even without groups. `null` if the file has no owner. */
   end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/**
- * Writes rows of `selectValues` to a format that consists of row groups. Such a format compresses
- * each group, so the file as a whole is not compressed.
- */
+/** Such a format compresses each row group, so the whole file is not compressed. */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;

@@ -5,16 +5,11 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-// Functions for exports that write profiles and events to one file in chronological order. The time
-// of a profile is that of its last change, and the requested range applies to that time. The
-// profiles are sorted by PostgreSQL, and the events are read in index order. Only one COPY can run
-// per connection. Therefore, the profiles are first stored in a file and then merged with the
-// events.
+// Profiles and events in one file, in chronological order. A profile has the time of its last
+// change. Only one COPY can run per connection, so the sorted profiles are stored first and then
+// merged with the events, which are read in index order.
 
-/**
- * Returns the query for the profiles in a stream. Returns `null` if the request does not include
- * profiles.
- */
+/** `null` if the request does not include profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -26,7 +21,7 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/** Yields the rows of a stream. Returns the number of rows that PostgreSQL reports. */
+/** Returns the number of rows that PostgreSQL reports. */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
@@ -76,7 +71,7 @@ async function* readStoredRows(files: FileStore, { ref, rows }: StoredRows): Asy
 const SEPARATOR = separator.charCodeAt(0);
 const separatorsBefore = 3;
 
-/** Rows of one source. `time` is the time of the next row, or Infinity after the last row. */
+/** `time` is that of the next row of a source, or Infinity after the last. */
 class Cursor {
   time = Number.NEGATIVE_INFINITY;
   readonly #source: AsyncIterator<RowBlock, number>;
@@ -108,10 +103,7 @@ class Cursor {
     }
   }
 
-  /**
-   * Moves rows earlier than `until` to `to`. If `withEqual`, also moves rows whose time equals
-   * `until`.
-   */
+  /** Moves rows earlier than `until`, or also at `until`. */
   take(until: number, withEqual: boolean, to: Gathered): void {
     const { bytes, ends } = this.#block;
     const first = this.#start;
@@ -130,10 +122,7 @@ class Cursor {
   }
 }
 
-/**
- * Merges the rows of two sources by time. At equal times, rows of `a` come first. Returns the
- * number of rows.
- */
+/** At equal times, rows of `a` come first. Returns the number of rows. */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,
@@ -160,7 +149,7 @@ async function* mergeByTime(
   }
 }
 
-/** Returns the time of the row that begins at `start`, in microseconds since 1970. */
+/** In microseconds since 1970. */
 function timeOf(bytes: Buffer, start: number): number {
   let at = start;
   for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;

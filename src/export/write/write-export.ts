@@ -1,6 +1,5 @@
 // Writes all rows of an export from one snapshot, by COPY, into split files and a manifest.
-// `filter.ts` selects the rows, `formats.ts` formats them, and `stream.ts` merges all kinds of rows
-// into one file.
+// `filter.ts` selects the rows, `formats.ts` formats them, and `stream.ts` merges their kinds.
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../base/errors.ts';
@@ -40,22 +39,22 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  /** Query planner's estimate of the number of rows in all datasets. */
+  /** Planner's estimate of the rows in all datasets. */
   readonly rowsExpected: number;
-  /** PostgreSQL backend of the session. Terminating it stops the export from reading. */
+  /** Terminating this backend stops the export from reading. */
   readonly backendPid: number;
 }
 
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
   readonly sessionName: string;
-  /** Called once, when the snapshot has been taken and before the first row is read. */
+  /** Called once, before the first row of the snapshot is read. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
 
 export interface WrittenExport {
   readonly snapshotAt: Date;
-  /** End of the export. The manifest contains the same time. */
+  /** The manifest contains the same time. */
   readonly endedAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
@@ -64,9 +63,8 @@ export interface WrittenExport {
 }
 
 /**
- * Writes the files of an export. Memory use does not grow with the data. If writing fails or is
- * aborted, no file and no running statement remain.
- * @throws errors from PostgreSQL and the store, or the signal's reason
+ * Memory use does not grow with the data. After a failure or an abort, no file and no running
+ * statement remain. @throws errors from PostgreSQL and the store, or the signal's reason
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -154,10 +152,7 @@ interface WriteOptions {
   onProgress(rows: number, bytes: number): void;
 }
 
-/**
- * Writes the files of one plan. Reads further rows only after the sink has accepted the previous
- * ones.
- */
+/** Reads further rows only after the sink has accepted the previous ones. */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,
@@ -195,23 +190,17 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** The queries for the rows. They are also used to estimate the number of rows. */
+  /** Also used to estimate the number of rows. */
   readonly selects: readonly CopySelect[];
-  /**
-   * Yields at most `max` rows in the form in which COPY sends them. Returns the number of rows
-   * that PostgreSQL reports.
-   */
+  /** Yields at most `max` rows as COPY sends them. Returns the number that PostgreSQL reports. */
   blocks(client: pg.PoolClient, signal: AbortSignal, max?: number): AsyncGenerator<RowBlock, number>;
   /** Converts values to text. `null` if COPY already sends text. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
-  /** Format of the text for the content hash. `null` if there is no content hash. */
+  /** Format of the hashed text. `null` if there is no content hash. */
   readonly content: RowText | null;
 }
 
-/**
- * Returns a plan for each dataset, or one plan for a stream. `client` must be in the transaction
- * that reads the rows.
- */
+/** A plan for each dataset or for a stream. `client` must be in the transaction that reads. */
 export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
@@ -236,8 +225,7 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // The content hash omits the times at the end of each profile row. Rows of removed profiles do
-  // not have these times, so there is no hash.
+  // Rows of removed profiles lack the times that the content hash omits.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
@@ -272,8 +260,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, max), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // A stream has no content hash. The hash would depend on the order of the rows. Profiles are
-    // ordered by the time of their last change, which is different after the file has been loaded.
+    // The hash would depend on the order by last change, which differs after a load.
     content: null,
   };
 }
