@@ -3,7 +3,8 @@ import { Fault } from '../base/errors.ts';
 import { createGlob } from '../base/glob.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
 import { arrayText } from '../lookups/segments/compile-test.ts';
-import { escapeLike } from '../postgres/database.ts';
+import { type Database, escapeLike } from '../postgres/database.ts';
+import { findKeptFrom } from '../postgres/retirements.ts';
 import type { DB } from '../postgres/schema.ts';
 
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -239,4 +240,17 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   const seconds = Date.parse(`${whole}Z`) / 1000;
   if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
+}
+
+/**
+ * Retention may have removed events before the returned instant. `null` if the range does not begin
+ * before it.
+ */
+export async function findLaterStart(
+  db: Database,
+  { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,
+): Promise<string | null> {
+  if (!datasets.includes('events') || since !== null) return null;
+  const keptFrom = await findKeptFrom(db);
+  return keptFrom === null || (from !== null && microsOf(from) >= microsOf(keptFrom)) ? null : keptFrom;
 }

@@ -4,7 +4,7 @@ import { exportUrl, rateOf, renderJobListItem } from '../http/render.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
-import { renderExportRun } from './render-run.ts';
+import { renderExportRun } from './manifest.ts';
 import { type Export, readExports } from './store.ts';
 
 /** @throws InputError `not_found`, also for another environment and other kinds of jobs */

@@ -9,6 +9,7 @@ import { READ_BYTES } from '../base/limits.ts';
 import { readPackage } from '../base/package-root.ts';
 import { compileSchema } from '../base/validation.ts';
 import {
+  datasets,
   type ExportFile,
   type ExportFormat,
   type ExportRequest,
@@ -17,8 +18,10 @@ import {
   isExportFormat,
   toGivenRequest,
 } from '../domain/export.ts';
+import { noRejects, type RunFacts, renderRun } from '../http/render.ts';
+import type { ExportCounts } from '../http/run.ts';
 import type { JobHistory } from '../tasks/job-store.ts';
-import { renderExportRun } from './render-run.ts';
+import type { Export } from './store.ts';
 
 export const manifestName = 'manifest.json';
 
@@ -204,4 +207,25 @@ export function formatOf({ filename }: Pick<Manifest['files'][number], 'filename
   const name = exportedFileName.exec(filename)?.[1] ?? '';
   if (!isExportFormat(name)) throw new Fault(`${filename} is no name of an exported file`);
   return name;
+}
+
+/** The files may already have expired. */
+type ExportFacts = Pick<Export, 'written'> &
+  Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
+
+export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
+  // The document has its own order of files.
+  const files = [...datasets, 'stream'].flatMap((dataset) =>
+    written.filter((file) => file.dataset === dataset),
+  );
+  const rowsOf = (dataset: ExportFile['dataset']) =>
+    files.reduce((sum, file) => sum + (file.dataset === dataset ? file.rows : 0), 0);
+  const counts = {
+    written: files.reduce((sum, { rows }) => sum + rows, 0),
+    users: rowsOf('users'),
+    companies: rowsOf('companies'),
+    events: rowsOf('events'),
+    stream: rowsOf('stream'),
+  };
+  return renderRun({ ...job, ...history, sources: [], files, counts, rejects: noRejects });
 }

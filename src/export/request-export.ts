@@ -32,8 +32,7 @@ import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey, type Idempotency } from '../tasks/idempotency.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { cursorExpired } from './filter.ts';
-import { findEventWarnings } from './kept-events.ts';
+import { cursorExpired, findLaterStart } from './filter.ts';
 import type { ExportOptions } from './options.ts';
 import { type ReadRequest, readRequest } from './read-request.ts';
 import { findUnknownSegments } from './segments.ts';
@@ -117,6 +116,13 @@ async function accept(
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
+}
+
+async function findEventWarnings(db: Database, request: ExportRequest): Promise<readonly ExportWarning[]> {
+  const keptFrom = await findLaterStart(db, request);
+  if (keptFrom === null) return [];
+  const message = `The range begins before ${keptFrom}. Retention may have removed older events or moved them to the lake`;
+  return [{ message, details: 'from' }];
 }
 
 interface Lookup {

@@ -186,7 +186,7 @@ export async function failExport(
 }
 
 /**
- * Also cancels the running statement. Returns the time of the cancellation: of the first one, if
+ * Cancels the running statement too. Returns the time of the cancellation, or of the first one if
  * the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */

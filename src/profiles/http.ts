@@ -6,7 +6,7 @@ import { nextOf } from '../base/pages.ts';
 import { isUuid, optional, ruled, textProblem, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { type Entity, entities, idColumn, namingProperties } from '../domain/entity.ts';
-import { findLaterStart } from '../export/kept-events.ts';
+import { findLaterStart } from '../export/filter.ts';
 import { exampleJobId } from '../http/job.ts';
 import {
   askedPage,

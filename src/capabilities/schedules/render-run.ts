@@ -1,5 +1,5 @@
 import { addOutcomes, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
-import { renderExportRun } from '../../export/render-run.ts';
+import { renderExportRun } from '../../export/manifest.ts';
 import { type Export, readExports } from '../../export/store.ts';
 import { exportUrl, loadUrl, renderRun } from '../../http/render.ts';
 import { type Load, readLoads } from '../../load/read-store.ts';

@@ -19,7 +19,7 @@ import {
 import { Problems, Section } from '../../console/client/ui/page.tsx';
 import { exportFormatFacts, exportFormats } from '../../domain/export.ts';
 import type { ExportItem } from '../api.ts';
-import { type CoreField, type ExportWish, formatOf, listOf, optionFilters } from './request.ts';
+import { type CoreField, type ExportWish, formatOf, listOf, optionFilters } from './request.tsx';
 
 interface Part {
   readonly wish: ExportWish;

@@ -12,7 +12,7 @@ import type { JobListItem } from '../../http/job.ts';
 import type { ExportJobDetail, ExportPreview } from '../api.ts';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
-import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
+import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.tsx';
 
 /** The service computes a preview while the user fills in the form. */
 export function Export(): VNode {

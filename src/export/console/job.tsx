@@ -6,7 +6,7 @@ import { ActionButton, type ButtonProps, CopyButton } from '../../console/client
 import { type Column, List } from '../../console/client/ui/list.tsx';
 import { type Fact, Loaded, Time } from '../../console/client/ui/page.tsx';
 import type { ExportJob, ExportJobDetail } from '../api.ts';
-import { exportOf, exportsPath } from './request.ts';
+import { exportOf, exportsPath } from './request.tsx';
 
 declare module '../../console/client/lib/jobs.ts' {
   interface JobDocuments {

@@ -1,5 +1,7 @@
 // Writes all rows of an export from one snapshot, by COPY, into split files and a manifest.
 // `filter.ts` selects the rows, `formats.ts` formats them, and `stream.ts` merges their kinds.
+
+import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../base/errors.ts';
@@ -16,8 +18,7 @@ import { findUnfinishedLoads } from '../../load/unfinished-store.ts';
 import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
 import { databaseOn, findValue } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
-import type { Filter } from '../filter.ts';
-import { findLaterStart } from '../kept-events.ts';
+import { type Filter, findLaterStart } from '../filter.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -26,7 +27,6 @@ import {
   manifestName,
 } from '../manifest.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { ContentHash } from './content-hash.ts';
 import { formatWriters } from './formats.ts';
 import { ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import type { FileOwner } from './split-files.ts';
@@ -267,4 +267,50 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
 
 function firstOf({ text, parameters }: CopySelect, max: number | undefined): CopySelect {
   return { text: max === undefined ? text : `${text} limit ${max}`, parameters };
+}
+
+const LF = 0x0a;
+
+/**
+ * Hashes the rows of a dataset as text, without the two times of each profile row. It is the same
+ * after loading into an empty environment, and for NDJSON and Parquet.
+ */
+export class ContentHash {
+  readonly #hash = createHash('sha256');
+  readonly #tail: number;
+  readonly #headerTail: number;
+  #scratch = Buffer.alloc(0);
+
+  constructor(dataset: string, text: RowText) {
+    const isOfProfiles = dataset === 'users' || dataset === 'companies';
+    this.#tail = isOfProfiles ? text.profileTail : '\n'.length;
+    this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
+  }
+
+  /** Every file repeats the header, but the hash covers it once. */
+  addHeader(header: Buffer): void {
+    this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail))).update('\n');
+  }
+
+  add(block: RowBlock): void {
+    this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
+  }
+
+  /** May be called only once. */
+  digest(): string {
+    return this.#hash.digest('hex');
+  }
+
+  /** Hashing each row separately would cost more than copying. */
+  #withoutTail({ bytes, ends }: RowBlock): Buffer {
+    if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
+    let filled = 0;
+    let start = 0;
+    for (const end of ends) {
+      filled += bytes.copy(this.#scratch, filled, start, Math.max(start, end - this.#tail));
+      this.#scratch[filled++] = LF;
+      start = end;
+    }
+    return this.#scratch.subarray(0, filled);
+  }
 }

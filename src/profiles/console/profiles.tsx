@@ -11,7 +11,7 @@ import { PropertySummary } from '../../console/client/ui/properties.tsx';
 import { WayIn } from '../../console/client/ui/way-in.tsx';
 import { namingProperties } from '../../domain/entity.ts';
 import type { ExportPreview } from '../../export/api.ts';
-import { exportsPath, rowsText } from '../../export/console/request.ts';
+import { exportsPath, rowsText } from '../../export/console/request.tsx';
 import { loadSegments } from '../../lookups/console/list-segments.ts';
 import type { Profile } from '../api.ts';
 

@@ -9,7 +9,7 @@ import { type JobDetail, jobPath } from '../../../console/client/lib/jobs.ts';
 import { InputField } from '../../../console/client/ui/controls.tsx';
 import { Loaded, Page, Section } from '../../../console/client/ui/page.tsx';
 import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
-import { exportOf } from '../../../export/console/request.ts';
+import { exportOf } from '../../../export/console/request.tsx';
 import type { ScheduleList } from '../api.ts';
 import { writeYaml } from './yaml.ts';
 

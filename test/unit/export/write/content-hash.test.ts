@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ContentHash } from '../../../../src/export/write/content-hash.ts';
 import { csvText, ndjsonText, type RowBlock } from '../../../../src/export/write/rows.ts';
+import { ContentHash } from '../../../../src/export/write/write-export.ts';
 
 const rowOf = (id: string, n = 0) => `${JSON.stringify({ event_id: id, n })}\n`;
 
