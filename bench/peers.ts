@@ -4,8 +4,8 @@
  * Loads the same files of users with sluice and in the usual ways to load files into PostgreSQL,
  * alternately, in one database. In three steps, the users are all new, half changed, and all
  * unchanged. For each way, prints the time, the processor time by process, and the WAL. pgloader is
- * measured if it is installed. With `--limit`, compares only sluice and COPY of ready rows, and only
- * for new users. Linux only.
+ * measured if it is installed. Linux only. With `--limit`, only sluice and COPY of ready rows are
+ * compared, and only for new users.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';
