@@ -60,7 +60,7 @@ export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
 
-/** Thrown with all problems of a request that the caller must change. */
+/** Thrown with all problems of a request. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 

@@ -4,8 +4,8 @@ const STAR = '*';
 
 /**
  * Returns a test of a whole string, where `*` matches any text. On a mismatch, only the last star
- * grows, because an earlier one cannot help. The time is at most proportional to the product of the
- * lengths. A regular expression could be exponential in the number of stars.
+ * grows, because an earlier one cannot help. The time is at most the product of the lengths. A
+ * regular expression could be exponential in the stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

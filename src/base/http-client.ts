@@ -4,8 +4,8 @@ import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * `private`: only private networks and this machine. `any`: also public addresses. Link-local
- * addresses are never allowed.
+ * `private`: private networks and this machine. `any`: also public addresses. Link-local addresses
+ * are never allowed.
  */
 export type Reach = 'public' | 'private' | 'any';
 
@@ -158,9 +158,9 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 
 /**
  * Adds an error listener to each connection of a Node HTTP agent, as S3's SDK and the span exporter
- * use. A server may respond and reset before it has read the whole body. Node 20 to 24 removes its
- * own listener before that error (`requestOnFinish`), and the process would exit. The request has
- * then already failed or been answered.
+ * use. If a server resets before it has read the whole body, Node 20 to 24 has removed its own
+ * listener (`requestOnFinish`), and the process would exit. The request has then failed or been
+ * answered.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

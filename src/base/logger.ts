@@ -27,8 +27,8 @@ const redacted = [
 ];
 
 /**
- * Writes to standard error: readable lines on a terminal, otherwise JSON lines. Repeated problems
- * are counted.
+ * Writes to standard error: readable lines on a terminal, otherwise JSON. Repeated problems are
+ * counted.
  */
 export function createLogger(level: string, name: string): Logger {
   const options = {
@@ -247,6 +247,5 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
-  /** Dropped lines that the batch's first line reports. */
   readonly notified: number;
 }

@@ -11,7 +11,6 @@ export async function* walkPages<Place, P extends { readonly next: Place | null 
   }
 }
 
-/** `null` on the last page. */
 export function nextOf<T, Place>(
   items: readonly T[],
   hasMore: boolean,

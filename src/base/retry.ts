@@ -23,7 +23,6 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
 /** Milliseconds, possibly by the number of failures or polls so far (at least 1). */
 export type Pause = number | ((failures: number) => number);
 
-/** Pauses grow by `factor`, up to `longestMs`. */
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
   return (failures: number): number => Math.min(firstMs * factor ** Math.max(0, failures - 1), longestMs);
 }

@@ -60,9 +60,7 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
   return beats;
 }
 
-/**
- * Returns the result of `late` after the deadline. The work continues, and its result is ignored.
- */
+/** Calls `late` at the deadline. The work continues, and its result is ignored. */
 export async function withDeadline<T, L>(
   work: Promise<T>,
   deadlineMs: number,
@@ -93,7 +91,7 @@ const leastMs = 250;
 /**
  * Runs the phases in order: first those that stop the intake, last the services that others need.
  * Logs a phase that fails or is late and continues. Takes at most `totalMs`, plus `leastMs` for
- * each remaining phase. Returns true if all succeeded in time.
+ * each remaining phase. True if all succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

@@ -7,10 +7,7 @@ let used = random.length;
 let ms = 0;
 let count = 0;
 
-/**
- * Returns a UUID version 7 greater than all before: time, counter within the millisecond, random
- * bits.
- */
+/** Greater than all before: time, counter within the millisecond, random bits. */
 export function uuidv7(): string {
   // One system call per id would take longer than all else together.
   if (used === random.length) {

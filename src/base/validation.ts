@@ -1,6 +1,6 @@
 // Validates requests against the TypeBox schemas that document them and contain the wording of
-// refusals (`worded`). TypeBox's compiler replaces Fastify's ajv: a body's schema compiles in 3 ms
-// instead of 34 ms, and a value is checked in 0.1 µs instead of 0.2 µs.
+// refusals (`worded`). TypeBox's compiler replaces Fastify's ajv: it compiles a body's schema in 3
+// ms, not 34, and checks a value in 0.1 µs, not 0.2.
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';

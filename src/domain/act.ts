@@ -19,7 +19,6 @@ export interface Act {
   readonly action: `${string}.${string}`;
   /** `null` for the whole service. */
   readonly environmentId: number | null;
-  /** Public id or name. */
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
   /** True if a client may repeat the act for one purpose, such as reading a file in parts. */

@@ -26,8 +26,7 @@ interface CallerSession {
 }
 
 /**
- * `unknown`, `revoked` and `expired` have the same response, so callers cannot find out which ids
- * exist.
+ * `unknown`, `revoked` and `expired` look alike to callers, who cannot find out which ids exist.
  */
 export interface KeyRefusal {
   readonly sentence?: string | undefined;

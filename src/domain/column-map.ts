@@ -13,7 +13,7 @@ const notPairs = 'map must be pairs like Their Header=user_id, or an object like
 
 /**
  * Reads `Their Header=user_id`, JSON, or pairs separated by commas, which headers may contain.
- * Returns a problem as a sentence.
+ * Returns a problem.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);

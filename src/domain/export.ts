@@ -7,10 +7,7 @@ const MAX_CURSOR_CHARS = 64 * 1024;
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/**
- * `datasets`: separate files by dataset. `stream`: all rows in the same files, in chronological
- * order.
- */
+/** `datasets`: separate files. `stream`: all rows in the same files, in chronological order. */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
@@ -66,7 +63,6 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** Options that determine the columns of files. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;

@@ -1,6 +1,6 @@
 // Guards check a load before it writes. Limits fail a load that would refuse, change or remove too
-// much. The volume guard holds an unusual load, unlike the request's figures or the latest loads of
-// its source, until a person decides.
+// much. The volume guard holds a load unlike the request's figures or its source's latest loads
+// until a person decides.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';

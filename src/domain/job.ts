@@ -6,7 +6,6 @@ import type { Origin } from './task.ts';
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses, and the outcomes that send a mail. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];

@@ -60,7 +60,6 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
   ];
 }
 
-/** Drops counts of 0, and sorts as `needKinds`. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

@@ -89,8 +89,7 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// Rejects with the same code, column and shape of value have one cause, usually fixed by one
-// correction.
+// Rejects with the same code, column and shape have one cause, usually fixed by one correction.
 
 export interface CauseKey {
   readonly code: RejectCode;

@@ -82,7 +82,6 @@ export function readNumber(text: string, [min, max]: readonly [number, number]):
   return number >= min && number <= max ? number : undefined;
 }
 
-/** True for a single line of 1 to `maxChars` characters. */
 export function isLine(text: string, maxChars: number): boolean {
   const length = Array.from(text).length;
   return length > 0 && length <= maxChars && text.isWellFormed() && !/\p{Cc}/u.test(text);

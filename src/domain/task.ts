@@ -3,10 +3,7 @@ export const queueName = 'sluice';
 /** Apart, because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
-/**
- * Kinds must be in lower case: a worker's database session is named after one, and
- * `worker-store.ts` searches for it.
- */
+/** In lower case: `worker-store.ts` searches for sessions by these names. */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,

@@ -32,8 +32,8 @@ export interface FileStore {
   /** Includes uncommitted files. A missing folder is not an error. */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files last written more than `olderThanMs` ago, such as those of a killed
-   * process. Returns their number.
+   * Removes unfinished files not written to for `olderThanMs`, such as a killed process's. Returns
+   * their number.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files cannot be stored at present. */

@@ -23,7 +23,6 @@ const S3_REMOVALS_AT_A_TIME = 8;
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** Determines the size of parts. */
   readonly maxFileBytes: number;
   /** Sweeps abort unfinished uploads of this age. Default: 48 hours. */
   readonly uploadLifeMs?: number;

@@ -20,7 +20,6 @@ export class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** Tags of uploaded parts, from the first. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;
@@ -147,7 +146,6 @@ class PartBuffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Copies what fits. Returns the rest. */
   add(bytes: Uint8Array): Uint8Array {
     const count = Math.min(bytes.length, this.#limit - this.#length);
     this.#makeRoom(this.#length + count);

@@ -72,16 +72,13 @@ export function needsPositions(
   });
 }
 
-/** A number may be a column name if it is a year or the position of the column. */
+/** A year, or the position of the column itself, may be a name. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/**
- * Finds the first record with `width` different cells, none empty or data. Returns -1 if there is
- * none.
- */
+/** Finds the first record with `width` different cells, none empty or data, or -1. */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

@@ -4,9 +4,9 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * Reads the cells of records in any dialect with csv-parse. The scanner found the ends of records,
- * so a refused record does not affect others. Records have one character per byte. A character that
- * csv-parse must take literally is masked: 0x100 is added to its code until it is parsed.
+ * Reads the cells of records in any dialect with csv-parse. The scanner has found their ends, so a
+ * refused record affects no others. Records have one character per byte. A character that csv-parse
+ * must take literally is masked: 0x100 is added to its code until it is parsed.
  */
 
 const MASK_OFFSET = 0x100;
@@ -78,7 +78,7 @@ export class DialectReader {
     });
   }
 
-  /** Returns `null` unless csv-parse returns exactly one record for each string. */
+  /** `null` unless csv-parse returns exactly one record per string. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const parsed = parse(`${records.join('\n')}\n`, this.#options);

@@ -16,7 +16,7 @@ export interface CsvForm {
   readonly ragged: 'refuse' | 'pad';
 }
 
-/** True for RFC 4180 with any ASCII delimiter. Such records are stored unchanged. */
+/** True for RFC 4180 with any ASCII delimiter, whose records are stored unchanged. */
 export function isPlain({ dialect, ragged }: CsvForm): boolean {
   const { delimiter, quote, comment, nulls } = dialect;
   const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;

@@ -163,8 +163,8 @@ const minPoints = 0.4;
 const clearShare = 0.95;
 
 /**
- * Returns the dialects that split most records into equally many cells (at least two) of known
- * kinds, best first.
+ * Returns dialects that split most records into equally many cells (at least two) of known kinds,
+ * best first.
  */
 export function scoreDialects(sample: CsvSample, dialects: readonly CsvDialect[]): ScoredDialect[] {
   const scored = dialects.map((dialect) => {

@@ -80,7 +80,6 @@ class SampledRecords {
     return mayClose || end === bytes.length ? -1 : end;
   }
 
-  /** Skips blank lines and comments. */
   *from(start: number): Generator<number> {
     let at = start;
     while (at < this.bytes.length) {
@@ -114,7 +113,6 @@ export class CsvSample {
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
-  /** Returns the first `rows` records if they are a header, otherwise `null`. */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
     const place = this.#place(this.#records(dialect), 1, rows);
     return place !== null && this.isHeader(place.cells) ? place : null;

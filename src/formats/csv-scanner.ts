@@ -5,10 +5,10 @@ import { CsvWalker, TOO_LARGE } from './csv-walker.ts';
 import { CR, countLines, LF, MORE, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
- * Scans CSV as in RFC 4180, or with other marks. LF, CRLF and CR may be mixed. The next LF, CR and
- * quote are remembered, so a line without quote or escape costs three comparisons and one
- * `indexOf`. All other records, and all if `cells` is set, are read byte by byte. Every reader of a
- * CSV must use the same `marksOf`, to find the same records. Reasons: docs/decisions/formats.md.
+ * Scans CSV as in RFC 4180, or with other marks. LF, CRLF and CR may be mixed. A line without quote
+ * or escape costs three comparisons and one `indexOf`, because the next LF, CR and quote are
+ * remembered. Other records, and all if `cells` is set, are read byte by byte. All readers of a CSV
+ * must use the same `marksOf`. Reasons: docs/decisions/formats.md.
  *
  * The scanner refuses:
  * - `record_too_large`: longer than `maxRecordBytes`. All of it is skipped.
@@ -60,10 +60,7 @@ class Scanner implements RecordScanner {
   readonly #escapeByte: number;
   /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
-  /**
-   * Buffer of the remembered positions. A position equal to #end means that the byte does not
-   * occur.
-   */
+  /** Buffer of the remembered positions. #end means that the byte does not occur. */
   #buf: Buffer = noBuffer;
   #end = 0;
   #from = 0;

@@ -38,7 +38,6 @@ export class CsvText {
   /** Rows to pad. `null` once the width is known. */
   #openRows: OpenRow[] | null = [];
   #width = 0;
-  /** Columns of the current row, and rows begun. */
   #columns = 0;
   #rows = 0;
 

@@ -2,7 +2,6 @@ import type { CellTable } from './csv-cell-table.ts';
 import { type CsvMarks, isApostrophe, isBlankByte } from './csv-dialect.ts';
 import { CR, countLines, LF, MORE, type ScanProblem, terminated } from './record-scanner.ts';
 
-/** The record is longer than the limit. */
 export const TOO_LARGE = -2;
 /** No quote closes the cell, or other text follows the closing quote. */
 const NEVER = -3;

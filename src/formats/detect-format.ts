@@ -5,7 +5,7 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** Specified by the caller. Takes precedence. */
+  /** Takes precedence. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
@@ -21,7 +21,6 @@ interface Binary {
   readonly start: string;
   /** True if text may also begin with these bytes. The next byte then decides. */
   readonly binary?: true;
-  /** Set if sluice can read it. */
   readonly format?: 'parquet';
 }
 
@@ -55,8 +54,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 /**
  * Detects the format of the first bytes (unpacked, in UTF-8). Only obvious content overrides the
  * hints: `[` is JSON, `{"users":[` an envelope. Another `{` is NDJSON (see `layoutOfJson`), or JSON
- * if an envelope is expected. Other text is CSV unless hinted. A hint alone cannot make a file
- * Parquet.
+ * if an envelope is expected. Other text is CSV unless hinted. A hint alone makes no file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {

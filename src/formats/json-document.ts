@@ -37,9 +37,8 @@ interface DocumentOptions {
 
 /**
  * Yields the elements of one array in a JSON document as NDJSON, without white space between
- * tokens. UTF-8 is left to the reader of the records. If a path is given, several documents may
- * follow one another. Memory does not depend on the size of the document or its elements. `notes`
- * receives sentences for the job record.
+ * tokens. UTF-8 is not checked. With a path, several documents may follow one another. Memory does
+ * not depend on sizes. `notes` receives sentences for the job record.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
  * `invalid_field` if the array is missing or ambiguous.
  */

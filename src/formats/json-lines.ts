@@ -63,7 +63,6 @@ class Commas {
   /** A comma that may be the last of its line, and the blanks after it. */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Returns all bytes except `pending`. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -94,8 +93,8 @@ const [OPEN, CLOSE] = [123, 125];
 
 /**
  * Yields the values of a JSON sequence as NDJSON. Values may be adjacent (`{…}{…}`), span lines,
- * and have commas or blanks between them. `source` starts after its byte order mark. UTF-8 is left
- * to the reader of the records.
+ * and have commas or blanks between them. `source` starts after its byte order mark. UTF-8 is not
+ * checked.
  *
  * An incomplete last record, or an invalid record whose successor can be found, becomes an invalid
  * line:

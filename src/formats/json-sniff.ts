@@ -22,7 +22,6 @@ export interface SniffedJson {
 interface JsonHints {
   /** From the caller's file name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
-  /** True if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
 }
 
@@ -131,7 +130,6 @@ class Head {
     this.#lineEnd = isCr ? CR : LF;
   }
 
-  /** -1 if only blanks follow. */
   nextToken(from: number): number {
     for (let at = from; at < this.bytes.length; at++) if (!isBlank(this.bytes[at])) return at;
     return -1;
@@ -145,7 +143,6 @@ class Head {
     return this.#breaksBefore(end) > 0;
   }
 
-  /** Counts up to MAX_LINES_OF_DAMAGE + 1. */
   #breaksBefore(end: number): number {
     let breaks = 0;
     for (let at = this.start; breaks <= MAX_LINES_OF_DAMAGE; breaks++) {

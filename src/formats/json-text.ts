@@ -129,12 +129,11 @@ export function writeJson(value: unknown, marked: boolean): string {
   return marked ? text.replace(markedString, '$1') : text;
 }
 
-/** Returns the source text of a marked number, or `null` for any other value. */
 export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** Returns the text of a number with all digits, or `null` for any other value. */
+/** The text has all digits. `null` for any other value. */
 export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);
@@ -226,7 +225,6 @@ export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }
 
-/** Returns the cells of a line of COPY text. `null` represents NULL. */
 export function copyCells(line: Buffer): (string | null)[] {
   const cells = line.toString('utf8').replace(/\n$/, '').split('\t');
   return cells.map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));

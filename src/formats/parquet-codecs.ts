@@ -5,7 +5,7 @@ import { MiB } from '../base/limits.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/** `bytes` is the unpacked size. Decoders never write more, even if the page is damaged. */
+/** `bytes` is the unpacked size, beyond which decoders never write. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -40,10 +40,7 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 
 let zstd: Promise<UnpackPage> | null = null;
 
-/**
- * Zstandard's reference decoder (WebAssembly). Its memory stays as large as the largest page so
- * far.
- */
+/** Zstandard's reference decoder (WebAssembly). Its memory stays as large as the largest page. */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();

@@ -209,7 +209,6 @@ const unsigned =
 /** A number with more decimals cannot be loaded. */
 const MAX_SCALE = 1_000;
 
-/** For example, 1999 with scale 2 is 19.99. */
 function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {
   const scale = declared ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
   if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) {
@@ -223,7 +222,6 @@ function decimals({ scale: declared, logical_type: logical }: SchemaElement): To
   };
 }
 
-/** Reads big-endian two's complement. */
 function bigIntOf(bytes: Uint8Array): bigint {
   const hex = asBuffer(bytes).toString('hex');
   return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
@@ -288,7 +286,7 @@ function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
 /** A JSON object is written unchanged on one line, anything else as a string. */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
-/** Writes JSON on one line. Invalid JSON, or text not beginning with `start`, becomes a string. */
+/** Invalid JSON, or text not beginning with `start`, becomes a string. */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');

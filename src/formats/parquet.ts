@@ -14,7 +14,7 @@ import { columnOf, MAX_PARQUET_ROW_CHARS, noCharacter, type ParquetColumn } from
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Bounds of the footer, and of a row group (packed and unpacked). */
+/** Bounds of the footer and of a row group (packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
 /** Values of a row group that are unpacked at a time, and their approximate bytes. */
@@ -144,7 +144,6 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
 
 type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
 
-/** Yields all columns, one slice of rows at a time. */
 async function* slicesOf(
   chunks: readonly ColumnChunks[],
   { num_rows, total_byte_size, columns }: RowGroup,

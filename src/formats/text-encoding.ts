@@ -5,7 +5,7 @@ import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /**
- * Returns the encoding of a WHATWG label: `utf-16` is `utf-16le`.
+ * `utf-16` is the label of `utf-16le`.
  * @throws InputError `invalid_field`
  */
 export function encodingOfLabel(label: string): string {
@@ -244,7 +244,7 @@ function isNearlyUtf8(text: Buffer): boolean {
 /**
  * Patterns foreign to Western text, which indicate another code page: the byte of ø is ř in
  * windows-1250, and that of ý is ı in windows-1254. Most test which letters are next to each other.
- * They match too much rather than too little: a refused caller only has to set an option.
+ * They match too much rather than too little: a refused caller can set an option.
  */
 const foreign: readonly RegExp[] = [
   // Controls, and bytes that are not characters.

@@ -61,10 +61,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   if (rest.length > 0) yield rest;
 }
 
-/**
- * Yields buffers of whole characters.
- * @throws InputError `invalid_json` for bytes that are not UTF-8
- */
+/** @throws InputError `invalid_json` for bytes that are not UTF-8 */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let position = 0;
   for await (const bytes of wholeCharacters(source)) {

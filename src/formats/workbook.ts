@@ -14,8 +14,8 @@ const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
  * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
- * needed. An empty row becomes an empty line, so line numbers are row numbers. Only the shared
- * strings are in memory, so their size is bounded. Kinds of cells: docs/decisions/formats.md.
+ * needed. Line numbers are row numbers, because an empty row becomes an empty line. Only the shared
+ * strings, whose size is bounded, are in memory. Kinds of cells: docs/decisions/formats.md.
  */
 
 interface WorkbookFile {

@@ -60,7 +60,6 @@ class XmlReader {
   #depth = 0;
   /** Depth of the skipped element around the current position, or 0. */
   #skippedDepth = 0;
-  /** Characters since the last tag or text. */
   #itemChars = 0;
 
   constructor(handler: XmlHandler) {

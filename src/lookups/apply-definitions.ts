@@ -79,7 +79,6 @@ export async function planDefinitions(
   };
 }
 
-/** `null` if nothing was written. */
 export function describeApplied(
   environmentId: number,
   { changes, blockedBy }: Applied,

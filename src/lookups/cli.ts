@@ -1,4 +1,4 @@
-/** `sluice definitions`: writes and applies the definitions of an environment as a file. */
+/** `sluice definitions`: an environment's definitions as a file. */
 
 import { formatCount } from '../base/wording.ts';
 import { choice, defineCommand, flag, required } from '../cli/define-command.ts';
@@ -91,7 +91,6 @@ function takenOver({ segments }: DefinitionChanges): string[] {
   return changed.map(({ item }) => item.key);
 }
 
-/** The table counts those not printed, too. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {

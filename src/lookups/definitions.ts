@@ -211,7 +211,6 @@ export function definitionsFileSchema(lists: readonly DefinitionList[]): object 
 export const fileFormats = ['yaml', 'json'] as const;
 type FileFormat = (typeof fileFormats)[number];
 
-/** Applies to any environment. */
 export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
   return stringify(items, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });

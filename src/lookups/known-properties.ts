@@ -1,6 +1,5 @@
 /*
- * Learns properties and event names from records, up to a maximum number, for the lookups of the
- * API.
+ * Learns names of properties and events from records, up to a maximum, for the lookups.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';

@@ -17,7 +17,6 @@ export interface DefinitionList {
   readonly isLocal?: boolean;
   /** For what the schema cannot express. Also called if the list violates it. */
   check?(list: Place): void;
-  /** Stored items have the fields of the schema. */
   readonly table: DefinitionsOf<never, Keyed>;
 }
 

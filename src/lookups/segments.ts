@@ -137,8 +137,7 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
 }
 
 /**
- * Adds defaults. Segments are limited, so that a definitions file can contain all of an
- * environment.
+ * Adds defaults. Bounded, so that a definitions file can contain all segments of an environment.
  */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));

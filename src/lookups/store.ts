@@ -180,7 +180,6 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Tracked events or keys of features among `names`. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

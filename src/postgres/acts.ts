@@ -90,7 +90,6 @@ export function act<T>(
   });
 }
 
-/** Uses the transaction of `db` if there is one. */
 export function inOneTransaction<T>(db: Database, work: (db: Database) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db) : db.transaction().execute(work);
 }

@@ -1,4 +1,4 @@
-// Switches the change log, drops its old partitions, and measures it. For its locks, see
+// Switches, prunes and measures the change log. For its locks, see
 // sql/migrations/0014_create_changes.sql.
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
@@ -39,10 +39,7 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
   log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
 }
 
-/**
- * Adds partitions for the coming days, and drops those older than `days` days, unless they are in
- * use.
- */
+/** Adds partitions for the coming days, and drops unused ones older than `days` days. */
 export async function maintainChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);

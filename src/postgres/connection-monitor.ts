@@ -13,18 +13,18 @@ import {
 } from './session.ts';
 
 // A connection can become silent without being closed: an address moves, a firewall forgets it, a
-// pooler hangs. Its statement, and the chunk, commit lane or export around it, would wait forever.
-// Once a second, this monitor compares the byte counters of sockets with a waiting statement. If a
-// response is overdue, it reads the activity of the session on a new connection. Unless the session
-// works or waits for a lock, the monitor ends it, so that it cannot commit later, and then destroys
-// the socket. The caller gets the usual error of a lost connection.
+// pooler hangs. Its statement would wait forever. Once a second, this monitor compares the byte
+// counters of sockets with a waiting statement. If a response is overdue, it reads the activity of
+// the session on a new connection. Unless the session works or waits for a lock, the monitor ends
+// it, so that it cannot commit later, and destroys the socket. The caller gets the error of a lost
+// connection.
 const tickMs = 1_000;
 /**
  * Checks without a received byte after which a response is overdue. A check right after a pause of
  * this process does not count.
  */
 const silentTicksAllowed = 5;
-/** Sent bytes that allow one more check, because a slow network may still be sending them. */
+/** Sent bytes that allow one more check: a slow network may still be sending them. */
 const bytesPerTick = 512 * 1024;
 /** Milliseconds of unchanged activity after which a session is ended. */
 const confirmMs = 900;

@@ -24,7 +24,7 @@ const options: Readonly<Record<CopyFormat, string>> = {
   values: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/** Yields rows, then returns their number by PostgreSQL. The client must be in a transaction. */
+/** Returns PostgreSQL's number of rows at the end. The client must be in a transaction. */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,
@@ -60,11 +60,10 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 }
 
 // COPY accepts no parameters, and callers' values must not become SQL text. `setParameters` stores
-// each in a setting of the transaction, and `$3` becomes `current_setting('sluice.p3')`. Settings
-// are text, so the query adds the type. current_setting is stable, so the planner uses the value
-// for estimates, indexes and partitions. A filter, however, would read and cast it for each row. A
-// parameter with only a cast, as in sql`${value}::text[]`, therefore becomes a subquery, which runs
-// once.
+// each in a setting of the transaction, and `$3` becomes `current_setting('sluice.p3')`. The query
+// adds the type. current_setting is stable, so the planner uses the value for estimates, indexes
+// and partitions. A filter would read and cast it for each row, so a parameter with only a cast, as
+// in sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
 /** A longer parameter has its own statement, which is faster than the array of the others. */
 const longText = 16 * 1024;

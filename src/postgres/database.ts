@@ -67,7 +67,6 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** Matches only this text with LIKE. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&');
 }
@@ -272,10 +271,7 @@ export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isTransient: isLockTimeout }, work);
 }
 
-/**
- * Waits for the end of all transactions that wrote before this call. Returns false after
- * `timeoutMs`.
- */
+/** Waits for all transactions that wrote before this call. Returns false after `timeoutMs`. */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';

@@ -26,7 +26,7 @@ export interface RefusalSeam {
 }
 
 /**
- * A statement for single records: its environments, and the capabilities that refuse some of their
+ * A statement for single records, its environments, and capabilities that refuse some of their
  * users.
  */
 export interface Guard {

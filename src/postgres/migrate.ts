@@ -42,7 +42,6 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** In the same folder. */
 function hasLaterMigration(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }

@@ -160,10 +160,7 @@ export async function markArchived(
   return changed > 0;
 }
 
-/**
- * End of the last month with removed events, since which all events are stored. `null` if there is
- * none.
- */
+/** End of the last month with removed events, or `null`. All events since are stored. */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`(max(month) + interval '1 month') at time zone 'UTC'`)} as "keptFrom"

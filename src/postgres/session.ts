@@ -135,7 +135,7 @@ export const pooling = {
 /**
  * True for a pooler that lends a session for one transaction or statement: two connections share
  * one, or a connection's session changes. LISTEN then fails, settings affect other clients, and
- * ending a lost worker's session could end that of a working process.
+ * ending a lost session could end that of a working process.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({

@@ -43,8 +43,8 @@ export interface QueueBackend {
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws if Redis does not respond within a few seconds. `null` in PostgreSQL, which health
-   * checks already examine.
+   * Throws unless Redis responds within a few seconds. `null` in PostgreSQL, which health checks
+   * examine.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;

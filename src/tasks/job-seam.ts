@@ -21,7 +21,6 @@ export interface JobSeam {
    * Runs in the transaction that ends the job. After the commit, pass the tasks to `notifyQueue`.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns further mail addresses. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 

@@ -6,7 +6,7 @@ import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-// A lane has an environment's loads and deletions, which run one by one in the order of acceptance.
+// An environment's loads and deletions, which run one by one in the order of acceptance.
 
 /** First key of the advisory lock. The second is the environment's id. */
 const laneLock = 0x4c414e45;

@@ -1,9 +1,8 @@
-// The engine of all background work. A transaction that needs work inserts a row into
-// `sluice.tasks` and notifies the queue, whose jobs only say that some work is due. A worker claims
-// the task whose turn it is (`runNextTask`). `runTask` renews the lease and handles the outcome,
-// and `reconcile.ts` repairs losses. The core's kinds are in jobs/. Guarantees: one worker owns a
-// task at a time, by the database's clock. The fence rolls back late writes. A due task is never
-// forgotten.
+// The engine of all background work. A transaction that needs work inserts into `sluice.tasks` and
+// notifies the queue, whose jobs only say that work is due. A worker claims the task whose turn it
+// is (`runNextTask`). `runTask` renews the lease and handles the outcome, and `reconcile.ts`
+// repairs losses. The core's kinds are in jobs/. Guarantees: one worker owns a task at a time, by
+// the database's clock. The fence rolls back late writes. A due task is never forgotten.
 
 import type { Logger } from 'pino';
 import { growing } from '../base/retry.ts';
@@ -106,7 +105,6 @@ export const periodic = {
   fail: async () => undefined,
 };
 
-/** Does nothing if the task exists. */
 export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
   const task = await insertTask(context.db, {
     kind,

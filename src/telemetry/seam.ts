@@ -16,7 +16,6 @@ export type NeedOf = FoundNeed & { readonly environmentId: number };
 
 export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
 
-/** `sluice status` shows the fields. */
 export type Failure = object & { readonly endedAt: Date };
 
 /** Figures of a capability in `/metrics`, `sluice status` and the overview. */

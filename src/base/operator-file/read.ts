@@ -15,7 +15,6 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Advice for an empty file. */
   readonly emptyHint: string;
   /** For what a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;

@@ -52,7 +52,6 @@ export function objectOf<P extends TProperties>(title: string, description: stri
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
-/** Options that require exactly one of the members. */
 export function exactlyOne(
   names: readonly string[],
   sentence: string,

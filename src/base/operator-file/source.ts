@@ -68,7 +68,7 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** If the text is neither YAML 1.2 nor JSON, adds the reason to `problems` and returns `null`. */
+/** If it is neither YAML 1.2 nor JSON, adds the reason to `problems` and returns `null`. */
 export function parseSource(bytes: Uint8Array, emptyHint: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
@@ -189,7 +189,6 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** A refused node becomes `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
     // Nested aliases can expand a few lines to gigabytes.

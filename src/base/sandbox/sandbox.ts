@@ -60,7 +60,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A child process that parses untrusted bytes, one task at a time, with limited heap and time. */
+/** Parses untrusted bytes in a child process, one task at a time, with limited heap and time. */
 export class Sandbox {
   ended: Error | null = null;
   isFree = true;

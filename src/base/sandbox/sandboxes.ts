@@ -177,7 +177,6 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Keeps the sandbox for the next task, or kills it if its task still runs. */
   #release(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
@@ -192,7 +191,6 @@ export class Sandboxes {
   }
 }
 
-/** In this process if `sandboxes` is `null`. */
 export function runTask<Input, Question, Answer, Item>(
   sandboxes: Sandboxes | null,
   task: string,

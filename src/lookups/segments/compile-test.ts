@@ -140,8 +140,7 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Strings with a cast. They are parameters, except in COPY, for which `src/postgres/copy-out.ts`
- * makes settings of them.
+ * Strings with a cast. In COPY, `src/postgres/copy-out.ts` makes settings of these parameters.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;

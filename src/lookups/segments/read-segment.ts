@@ -219,7 +219,6 @@ function describeProperty(condition: PropertyCondition): string {
   return describeTest(condition, `${nameOf(condition.property)}${of}`);
 }
 
-/** Adds quotes if the name could be mistaken for other words. */
 function nameOf(property: string): string {
   return /^[\w.$-]+$/.test(property) ? property : JSON.stringify(property);
 }

@@ -40,7 +40,6 @@ export interface EventCondition {
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** All must be true. */
   readonly where: readonly EventPropertyCondition[];
 }
 
@@ -57,7 +56,6 @@ export type PropertyTest =
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }
   | { readonly kind: 'exists' }
   | { readonly kind: 'compare_number'; readonly comparison: Comparison; readonly number: number }
-  /** In the form of the schema. */
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 

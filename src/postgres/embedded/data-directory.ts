@@ -1,5 +1,4 @@
-// Reads files of a data directory, and writes them atomically, durably and readable only by the
-// owner.
+// Reads files of a data directory, and writes them atomically, durably and for the owner only.
 import { randomBytes } from 'node:crypto';
 import {
   access,

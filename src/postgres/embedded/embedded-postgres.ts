@@ -105,10 +105,7 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   };
 }
 
-/**
- * A checkpoint spares the next start a recovery. If it takes too long, the server is ended by
- * force.
- */
+/** A checkpoint spares the next start a recovery. If it takes too long, force follows. */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
   if (await endsWithin(server, SHUTDOWN_DEADLINE_MS)) return;

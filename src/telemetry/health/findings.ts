@@ -1,7 +1,6 @@
 import { messageOf } from '../../base/errors.ts';
 import { withDeadline } from '../../base/timers.ts';
 
-/** `found` and `advice` are sentences for people. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'failed';

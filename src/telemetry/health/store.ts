@@ -106,10 +106,7 @@ interface EnvironmentNeeds extends NeedCounts {
   readonly environmentId: number;
 }
 
-/**
- * Latest jobs of an environment searched for failures, so that the cost does not grow with stored
- * jobs.
- */
+/** Latest jobs searched for failures, so that the cost does not grow with stored jobs. */
 const failuresAmong = 10_000;
 
 const needsStatement = `
