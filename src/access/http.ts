@@ -40,7 +40,7 @@ const create = route({
   at: 'POST /v1/keys',
   operationId: 'createKey',
   summary: 'Create an API key',
-  description: `Creates a key, of which only a digest is stored.`,
+  description: `Creates a key. Only its digest is stored.`,
   access: 'admin',
   json: {
     schema: object('The key to create.', {

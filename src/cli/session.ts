@@ -133,7 +133,7 @@ export async function requireData(config: DatabaseConfig): Promise<void> {
   throw new UsageError(
     `There is no data of sluice in ${config.dataDir}: nothing was ever started there.\n` +
       'Run this in the folder where the server was started, or name its data: --data-dir <folder> (DATA_DIR),\n' +
-      'or --database-url <url> (DATABASE_URL). `sluice start` or `sluice import` begins anew here.',
+      'or --database-url <url> (DATABASE_URL). `sluice start` or `sluice import` starts a new one here.',
   );
 }
 

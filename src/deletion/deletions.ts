@@ -128,7 +128,7 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   const purge = Type.Boolean({
     default: false,
     description:
-      'Also removes the files of every export of the environment, and lets exports under way begin anew.',
+      'Also removes the files of every export of the environment, and restarts exports that are running.',
   });
   // `dry_run` is a member of the body, not a query parameter. A misspelt query parameter would be
   // ignored and the deletion would run, but a misspelt member of the body is refused.

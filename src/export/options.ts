@@ -135,7 +135,7 @@ export const exportRequest = (options: Readonly<Record<never, TSchema>>) =>
         worded(
           Type.String({
             description:
-              'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
+              'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas. At most 100 terms may contain `*`, which matches any text.',
             examples: ['user:test-*,property:password'],
           }),
           'exclusions must be a string such as user:u1,event:page_*',

@@ -51,7 +51,7 @@ export type ExportCounts = Static<typeof exportCounts>;
 
 export const deletionCounts = object('IDs by outcome: requested = deleted + not_found + pending.', {
   requested: count('Number of distinct IDs in the request.'),
-  deleted: count('Number of IDs that had data, all of which is deleted.'),
+  deleted: count('Number of IDs that had data. All of it is deleted.'),
   not_found: count('Number of IDs that had no data.'),
   pending: count('Number of IDs that remain.'),
 });

@@ -68,7 +68,7 @@ export const batchItem = component(
     {
       type: choice(
         ['identify', 'track', 'company'],
-        'Kind of record. The other fields are those of /v1/identify, /v1/track or /v1/companies/identify.',
+        'Kind of record. The other fields are the same as in /v1/identify, /v1/track or /v1/companies/identify.',
       ),
     },
     {

@@ -54,7 +54,7 @@ export const tallyByKind = Type.Object(
 );
 
 const csvReadAs = object('Dialect of the CSV. Null for other formats.', {
-  delimiter: text('Delimiter of the cells. `blanks` stands for any number of spaces and tabs.', ';'),
+  delimiter: text('Delimiter of the cells. `blanks` means any number of spaces and tabs.', ';'),
   quote: text('Quote character. Empty if there is none.', '"'),
   escape: text(
     'Character that escapes a quote: the quote itself, doubled, or a backslash. Empty if there is none.',
@@ -63,7 +63,7 @@ const csvReadAs = object('Dialect of the CSV. Null for other formats.', {
   comment: text('Prefix of comment lines. Empty if there are none.', ''),
   nulls: texts('Unquoted cells that mean the same as an empty one.', []),
   ragged: choice(['refuse', 'pad'], 'Treatment of records with fewer or more cells than the header.'),
-  header_line: orNull(ordinal('Line on which the header starts. Null if there is no header.', 3)),
+  header_line: orNull(ordinal('Line on which the header starts. Null if the file has no header.', 3)),
   columns: listOf(
     `Names of the first ${MAX_READ_AS_COLUMNS} columns, as \`map\` can name them. An inspection lists all columns.`,
     Type.String(),
@@ -106,7 +106,7 @@ const planFields = {
   on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),
   counts: tally.ref,
   counts_by_kind: orNull(tallyByKind),
-  profiles: object('Profiles that would be written, including those that records only refer to.', {
+  profiles: object('Profiles that would be written, including profiles to which records only refer.', {
     users: counted('Users.'),
     companies: counted('Companies.'),
   }),
@@ -130,7 +130,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
       `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
       { missing_id: 1 },
     ),
-    loaded_since: object('Those of them that were loaded since, from corrected files of rejects.', {
+    loaded_since: object('Refused records that were loaded later, from a corrected file of rejects.', {
       count: count('Number of these records.', 0),
       jobs: listOf('The jobs that loaded them.', uuid('A job.'), {
         maxItems: MAX_SHOWN_MENDS,
@@ -163,7 +163,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   dry_run: flag(
     'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
   ),
-  plan: orNull(object('The planned changes. Null if there is no plan, or none yet.', planFields), null),
+  plan: orNull(object('The planned changes. Null unless the job has a complete plan.', planFields), null),
   read_as: orNull(readAs),
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
@@ -213,7 +213,7 @@ const sampledRow = item({
 
 const plannedEvents = object('Events that would be added.', {
   names: listOf(
-    'By name, those of the most events first.',
+    'Events by name, the most frequent first.',
     item({ name: text('Name of the events.', 'signed_up'), count: count('Their number.', 12) }),
     { maxItems: MAX_PLAN_PROPERTIES },
   ),

@@ -271,7 +271,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
     if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
     return chunkTasks;
   });
-  context.log.info(taskFields(claim), 'load begins anew');
+  context.log.info(taskFields(claim), 'load starts again');
   await notifyQueue(context, tasks);
 }
 
@@ -281,5 +281,5 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {
-  return `${drifted} ${drifted === 1 ? 'profile has' : 'profiles have'} changed since the plan; apply it with on_drift=proceed, or retry the job to plan anew`;
+  return `${drifted} ${drifted === 1 ? 'profile has' : 'profiles have'} changed since the plan; apply it with on_drift=proceed, or retry the job to plan it again`;
 }

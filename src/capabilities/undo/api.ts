@@ -11,7 +11,7 @@ const undoCounts = object('The result of an undo: a plan shows what it would be.
   brought_back: count('Profiles that the undone jobs had removed, and that are there again.', 0),
   removed: count('Profiles and events that the undone jobs had made, and that are gone.', 2),
   kept: count(
-    'Profiles of which something stays, because somebody else has changed it since: the refused records with the code `changed_since`.',
+    'Profiles that keep values because somebody else has changed them since the load. They are refused with the code `changed_since`.',
     1,
   ),
   failed: count('Records that were refused for another reason.', 0),

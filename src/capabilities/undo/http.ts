@@ -10,7 +10,7 @@ import { acceptUndo } from './accept.ts';
 import { undoBody } from './api.ts';
 
 const what =
-  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the load wrote, and loads it. Values return to what they were, profiles that the load made are removed, profiles that it removed come back, and its events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can be planned, cancelled and retried, but not undone: load the file again instead.';
+  'Queues a job of type `undo` in the lane of the environment. When its turn comes, it loads the reverse of the changes that the load made. Values return to what they were, profiles that the load made are removed, profiles that it removed come back, and its events are removed with their IDs, so that a corrected file loads again. Values that have changed since the load stay, and are listed as refused records of the undo. An undo can be planned, cancelled and retried, but not undone: load the file again instead.';
 
 const common = {
   access: 'import',

@@ -67,7 +67,7 @@ const apply = route({
   operationId: 'applyPlan',
   summary: 'Load a job that waits',
   description:
-    'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start anew; its plan stays. A plan that failed because of drift can be applied again. A load that its guard holds is queued too: its file is loaded although it differs from what was expected.',
+    'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start again from zero. Its plan stays. A plan that failed because of drift can be applied again. A load that its guard holds is queued too: its file is loaded although it differs from what was expected.',
   ...jobAction,
   json: {
     schema: applyBody,

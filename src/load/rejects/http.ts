@@ -39,7 +39,7 @@ const query = lenientQuery({
   format: optionalChoice(
     ['csv', 'ndjson'],
     'format is csv or ndjson',
-    'Returns all of them as a file, whatever `Accept` says. For use in links.',
+    'Returns all rejects as a file and ignores `Accept`. For use in links.',
   ),
 });
 
