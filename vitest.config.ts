@@ -142,7 +142,8 @@ export default defineConfig(({ mode }) => {
                 ...server,
                 exclude: [...timed, ...excluded, ...kinds.map((kind) => `test/capabilities/*/${kind}/**`)],
               }),
-              project('acceptance', acceptance),
+              // Even its set-up takes as long as several files.
+              ...(isShort ? [] : [project('acceptance', acceptance)]),
             ]),
         ...(isShort || mode === 'core' ? [] : everythingElse(project, excluded)),
       ],

@@ -16,8 +16,8 @@ export const repeating: readonly string[] = [
 
 /** Slow test files with a proof that no other file has. `npm test` also skips them. */
 export const long: readonly string[] = [
-  'test/acceptance/!(delete|env-example).test.ts',
-  'test/capabilities/!(inbox)/acceptance/*.test.ts',
+  'test/acceptance/*.test.ts',
+  'test/capabilities/*/acceptance/*.test.ts',
   'test/capabilities/all-or-nothing/http.test.ts',
   'test/capabilities/audit/acts.test.ts',
   'test/capabilities/inbox/{inbox,lock}.test.ts',
@@ -25,10 +25,10 @@ export const long: readonly string[] = [
   'test/capabilities/lake/{append,lake,races}.test.ts',
   'test/capabilities/mirror/http.test.ts',
   'test/capabilities/products/presets.test.ts',
-  'test/capabilities/schedules/schedules-confined.test.ts',
+  'test/capabilities/schedules/{command-source,schedules-confined}.test.ts',
   'test/capabilities/together/{fuzz,guard}.test.ts',
-  'test/contract/http/{health,hostile-callers,metrics}.test.ts',
-  'test/integration/{change-log,cli-jobs,fair-shares,migrations,proxies,replication,retention}.test.ts',
+  'test/contract/http/{bulk-identify,health,hostile-callers,metrics}.test.ts',
+  'test/integration/{change-log,cli-jobs,fair-shares,file-store,migrations,proxies,replication,retention}.test.ts',
   'test/integration/{embedded-postgres,silent-connections,status-checks,timeouts,windows}.test.ts',
   'test/integration/load-{back,dialects,events-property,property}.test.ts',
   'test/unit/linear-scanners.test.ts',

@@ -3,7 +3,10 @@ import { createProgram } from '../../../src/processes/program.ts';
 import type { TestSystem } from './system.ts';
 
 /** Runs the command in this process. Returns its output, or throws its error. */
-export async function runCommand({ variables }: TestSystem, ...args: readonly string[]): Promise<string> {
+export async function runCommand(
+  { variables }: Pick<TestSystem, 'variables'>,
+  ...args: readonly string[]
+): Promise<string> {
   let printed = '';
   const terminal = {
     ...createTerminal({}),
