@@ -13,7 +13,7 @@ import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { DefinitionList } from './lookups/seam.ts';
 import type { ActSeam } from './postgres/acts.ts';
-import type { RefusalSeam } from './postgres/guard.ts';
+import type { RefusalSeam } from './postgres/uses.ts';
 import type { JobSeam, Maintenance } from './tasks/job-seam.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { kindOfEntity } from '../domain/entity.ts';
 import { type Database, isTrue, queryRows, readQuery, rowOf, runQuery } from '../postgres/database.ts';
-import type { Guard } from '../postgres/guard.ts';
+import type { Guard } from '../postgres/uses.ts';
 
 export interface EventRow {
   readonly environmentId: number;

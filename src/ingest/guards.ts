@@ -2,9 +2,8 @@ import { InputError, type Problem } from '../base/errors.ts';
 import { retry } from '../base/retry.ts';
 import { yielding } from '../base/yielding.ts';
 import type { QueryFile } from '../postgres/database.ts';
-import { composeGuards, type Guard, type RefusalSeam } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
-import { readUses } from '../postgres/uses.ts';
+import { composeGuards, type Guard, type RefusalSeam, readUses } from '../postgres/uses.ts';
 import {
   type AnyRecord,
   type IngestContext,

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn, kindOfEntity } from '../domain/entity.ts';
 import { type Database, inTransaction, isTrue, readQuery, rowOf, runQuery } from '../postgres/database.ts';
-import type { Guard } from '../postgres/guard.ts';
+import type { Guard } from '../postgres/uses.ts';
 
 export interface ProfileRow {
   readonly environmentId: number;

@@ -6,7 +6,7 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Database } from '../postgres/database.ts';
-import type { Guard, RefusalSeam } from '../postgres/guard.ts';
+import type { Guard, RefusalSeam } from '../postgres/uses.ts';
 
 /** JSON object as returned by `parseJsonText`. */
 export type Properties = Readonly<Record<string, unknown>>;

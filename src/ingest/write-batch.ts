@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { type InputError, TransientError } from '../base/errors.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
-import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
+import type { Guard } from '../postgres/uses.ts';
 import { claimIdempotencyKey, type Idempotency, storeAnswer } from '../tasks/idempotency.ts';
 import type { EventRow } from './event-store.ts';
 import type { Guards } from './guards.ts';

@@ -6,7 +6,7 @@ import { EventPartitions } from '../ingest/event-store.ts';
 import type { JudgeContext } from '../ingest/records.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Acts } from '../postgres/acts.ts';
-import type { RefusalSeam } from '../postgres/guard.ts';
+import type { RefusalSeam } from '../postgres/uses.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
-import { TransientError } from '../base/errors.ts';
+import { type InputError, TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
-import { columnOf, type Database } from './database.ts';
+import type { Reason } from '../domain/reject.ts';
+import { columnOf, type Database, type QueryFile } from './database.ts';
 
 // Records which capabilities an environment uses, so that they cost others nothing. A use is
 // permanent. A statement for single records may have been composed before a use began. Each
@@ -63,4 +64,61 @@ function writers(db: Database, among: readonly string[] | null = null): Promise<
     where locktype = 'relation' and mode = 'RowShareLock' and relation = 'environment_uses'::regclass
       and database = (select oid from pg_database where datname = current_database())
       and (${among}::text[] is null or virtualtransaction = any(${among}::text[]))`;
+}
+
+/**
+ * Lets a capability refuse all records of certain users. Environments that do not use it do not
+ * check, so they have no extra cost.
+ */
+export interface RefusalSeam {
+  readonly use: string;
+  /** For a file's rejects. */
+  readonly reason: Reason;
+  /** For a single record. */
+  error(): InputError;
+  /**
+   * Returns an SQL expression with the value of `id`, which violates `constraint` if that user is
+   * refused. `id` and `environment` are SQL expressions.
+   */
+  guard(id: string, environment: string): string;
+  readonly constraint: string;
+  /**
+   * Returns the refused ids. `ids` may be a text[] in binary form. The result does not change while
+   * a load runs.
+   */
+  find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
+}
+
+/**
+ * A statement for single records, its environments, and capabilities that refuse some of their
+ * users.
+ */
+export interface Guard {
+  readonly environments: readonly number[];
+  /**
+   * Environment id and capability that it uses, such as `1 name`. An unlisted use fails the
+   * statement (`isUnknownUse`).
+   */
+  readonly uses: readonly string[];
+  compose(query: QueryFile): QueryFile;
+}
+
+/**
+ * A comment in a statement marks each user id to check and its environment's column: `i.u /*
+ * guarded, of i.e *\/`.
+ */
+const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
+
+/** The new statement has its own name, because it is prepared separately. */
+export function composeGuards(
+  { name, text }: QueryFile,
+  uses: readonly string[],
+  refusals: readonly RefusalSeam[],
+): QueryFile {
+  const seams = refusals.filter(({ use }) => uses.includes(use));
+  if (seams.length === 0) return { name, text };
+  const withGuards = text.replace(guarded, (_, id: string, environment: string) =>
+    seams.reduce((inner, seam) => seam.guard(inner, environment), id),
+  );
+  return { name: [name, ...uses].join('+'), text: withGuards };
 }

@@ -4,7 +4,7 @@
  * https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
-import { columnsOf, orderOf } from '../../domain/export-columns.ts';
+import { columnsOf, orderOf } from '../../domain/export.ts';
 import { type AvroField, type AvroRecord, type AvroSchema, writeAvro } from './avro.ts';
 import type { DataFile, Manifest } from './file-store.ts';
 import type { LakeColumn, TableFields } from './table-store.ts';

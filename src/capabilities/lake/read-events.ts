@@ -9,8 +9,7 @@ import {
 } from 'hyparquet';
 import { Fault, TransientError } from '../../base/errors.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { everything } from '../../domain/export.ts';
-import { columnsOf } from '../../domain/export-columns.ts';
+import { columnsOf, everything } from '../../domain/export.ts';
 import type { PackedGroup } from '../../export/write/parquet.ts';
 import { Gathered, type RowBlock, separator } from '../../export/write/rows.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';

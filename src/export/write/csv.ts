@@ -4,8 +4,14 @@ import { instantOfMicros } from '../../base/instant.ts';
 import { MAX_LISTED_NAMES } from '../../base/limits.ts';
 import { yielding } from '../../base/yielding.ts';
 import type { Entity } from '../../domain/entity.ts';
-import type { Dataset, Exclusion, ExportRequest, FileDataset } from '../../domain/export.ts';
-import { columnsOf, orderOf } from '../../domain/export-columns.ts';
+import {
+  columnsOf,
+  type Dataset,
+  type Exclusion,
+  type ExportRequest,
+  type FileDataset,
+  orderOf,
+} from '../../domain/export.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import { listProperties } from '../../lookups/property-store.ts';

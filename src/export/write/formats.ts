@@ -2,8 +2,13 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { READ_BYTES } from '../../base/limits.ts';
-import type { Dataset, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
-import { columnsOf } from '../../domain/export-columns.ts';
+import {
+  columnsOf,
+  type Dataset,
+  type ExportFormat,
+  type ExportRequest,
+  type FileDataset,
+} from '../../domain/export.ts';
 import { gunzip } from '../../formats/decompress.ts';
 import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { CopyFormat } from '../../postgres/copy-out.ts';

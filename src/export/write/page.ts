@@ -1,7 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import type { Dataset, FileDataset } from '../../domain/export.ts';
-import { type Column, columnsOf, metadata, orderOf, storedColumns } from '../../domain/export-columns.ts';
+import {
+  type Column,
+  columnsOf,
+  type Dataset,
+  type FileDataset,
+  metadata,
+  orderOf,
+  storedColumns,
+} from '../../domain/export.ts';
 import { instantText } from '../../postgres/columns.ts';
 import type { Compilable } from '../../postgres/copy-out.ts';
 import {

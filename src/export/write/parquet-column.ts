@@ -5,7 +5,7 @@ import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { Fault } from '../../base/errors.ts';
-import type { Column } from '../../domain/export-columns.ts';
+import type { Column } from '../../domain/export.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
 // Encodes a column while its values arrive. hyparquet-writer writes the pages, but its encoder

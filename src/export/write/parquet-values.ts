@@ -1,4 +1,4 @@
-import type { Column } from '../../domain/export-columns.ts';
+import type { Column } from '../../domain/export.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
 /** Either plain, or a dictionary and an index into it for each value. */

@@ -5,7 +5,7 @@ import { readInstant } from '../../base/instant.ts';
 import type { DataType } from '../../domain/data-type.ts';
 import type { PropertyField } from '../../domain/definitions.ts';
 import { entities, idColumn } from '../../domain/entity.ts';
-import { type Column, columnsOf } from '../../domain/export-columns.ts';
+import { type Column, columnsOf } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { ParquetColumn } from './parquet-column.ts';
 import { findValues } from './rows.ts';

@@ -1,5 +1,5 @@
 import { instantOfMicros } from '../../base/instant.ts';
-import type { Column } from '../../domain/export-columns.ts';
+import type { Column } from '../../domain/export.ts';
 
 export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);

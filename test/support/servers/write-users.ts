@@ -4,7 +4,7 @@ import type { Ingest } from '../../../src/ingest/ingest.ts';
 import * as profiles from '../../../src/ingest/profile-store.ts';
 import type { ItemRecord } from '../../../src/ingest/records.ts';
 import type { Database } from '../../../src/postgres/database.ts';
-import type { Guard } from '../../../src/postgres/guard.ts';
+import type { Guard } from '../../../src/postgres/uses.ts';
 import { waitFor } from '../wait-for.ts';
 
 /**

@@ -3,8 +3,7 @@ import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { listData } from '../../../../src/capabilities/lake/file-store.ts';
 import { type LakeGroup, readGroups } from '../../../../src/capabilities/lake/read-events.ts';
-import { everything } from '../../../../src/domain/export.ts';
-import { columnsOf } from '../../../../src/domain/export-columns.ts';
+import { columnsOf, everything } from '../../../../src/domain/export.ts';
 import { checkRef, type FileRef, type FileStore } from '../../../../src/files/file-store.ts';
 import { createDatabase, type Database } from '../../../../src/postgres/database.ts';
 import {

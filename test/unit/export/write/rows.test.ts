@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
 import { instantOfMicros } from '../../../../src/base/instant.ts';
-import { columnsOf } from '../../../../src/domain/export-columns.ts';
+import { columnsOf } from '../../../../src/domain/export.ts';
 import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
 import { ndjsonWriter } from '../../../../src/export/write/rows.ts';
