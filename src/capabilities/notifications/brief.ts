@@ -3,6 +3,7 @@ import type { ExportWarning } from '../../domain/export.ts';
 import type { RefusalReason } from '../../domain/job.ts';
 import type { Run } from '../../http/run.ts';
 import type { JobDetail as LoadDetail } from '../../load/api.ts';
+import type { Format } from './names.ts';
 import type { EventBody } from './record.ts';
 
 /*
@@ -10,10 +11,10 @@ import type { EventBody } from './record.ts';
  * link. Callers choose names and messages, so every text is limited to one line.
  */
 
-/** The load or export that an event reports, as rendered by the API. */
+/** As rendered by the API. */
 export type JobData = Partial<Omit<LoadDetail, 'type' | 'counts' | 'rejects'>> & {
   readonly type?: string;
-  /** `null` only in events that an earlier version recorded. */
+  /** `null` only in events of an earlier version. */
   readonly counts?: Run['counts'] | null;
   readonly rejects?: Run['rejects'];
   readonly warnings?: readonly ExportWarning[];
@@ -22,7 +23,7 @@ export type JobData = Partial<Omit<LoadDetail, 'type' | 'counts' | 'rejects'>> &
 export interface RefusedFile extends Partial<Pick<Run, 'sources'>> {
   readonly file: string;
   readonly reasons: readonly RefusalReason[];
-  /** Set only in events that an earlier version recorded. */
+  /** Only in events of an earlier version. */
   readonly size?: number;
 }
 
@@ -34,28 +35,25 @@ export interface RunData extends Partial<Pick<Run, 'phases' | 'failure'>>, Pick<
   readonly delivered_to?: string | null;
   readonly item_count?: number;
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
-  /** This and the next two members are set only in events that an earlier version recorded. */
+  /** This and the next two: only in events of an earlier version. */
   readonly ended_at?: string | null;
   readonly error_code?: string | null;
   readonly message?: string | null;
 }
 
 export interface Brief {
-  /** Environment, job and outcome. */
   readonly what: string;
   readonly count: string | null;
   readonly reason: string | null;
-  /** Page of the job in the console. */
   readonly link: string | null;
 }
 
 const longest = { what: 120, count: 60, reason: 115 };
 const shownCodes = 3;
 
-/** Returns a brief that fits the screen of a phone: at most 300 characters without the link. */
+/** Fits the screen of a phone: at most 300 characters without the link. */
 export function briefOf(event: EventBody): Brief {
   const { name, end, count, reason } = textsOf(event);
-  // Shortens a long name, so that the outcome remains visible.
   const what = clip(`[${event.environment.name}] ${name}`, longest.what - end.length - 1);
   return {
     what: end === '' ? what : `${what} ${end}`,
@@ -67,7 +65,6 @@ export function briefOf(event: EventBody): Brief {
 
 interface Texts extends Pick<Brief, 'count' | 'reason'> {
   readonly name: string;
-  /** The outcome in words. Empty for a ping. */
   readonly end: string;
 }
 
@@ -121,7 +118,6 @@ export function nameOf(event: EventBody): string {
   return (event.data as JobData).filename ?? event.type.split('.')[0] ?? '';
 }
 
-/** Returns the outcome in the event's type, such as `completed_with_rejects`. */
 export function outcomeOf({ type }: EventBody): string {
   return type.split('.')[1] ?? '';
 }
@@ -146,7 +142,7 @@ export function endOf({ phases, failure, ended_at, error_code, message }: RunDat
 
 export const shownJobs = 10;
 
-/** For a run, returns links to the pages of its jobs. */
+/** For a run, the pages of its jobs. */
 export function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];
@@ -158,7 +154,7 @@ function pageOf(jobId: string | null | undefined, links: string | null | undefin
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
 }
 
-/** Replaces line ends and control characters with spaces, to protect terminals and mail clients. */
+/** Protects terminals and mail clients. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }
@@ -166,4 +162,68 @@ export function oneLine(text: string): string {
 export function clip(text: string, max: number): string {
   const clean = oneLine(text);
   return clean.length > max ? `${clean.slice(0, max - 1).toWellFormed()}…` : clean;
+}
+
+/** Bodies of webhooks. Every attempt sends the same bytes. */
+export const formats: Readonly<Record<Format, (event: string) => string>> = {
+  standard: (event) => event,
+  slack: (event) => JSON.stringify(slackMessage(briefOf(JSON.parse(event) as EventBody))),
+  teams: (event) => JSON.stringify(teamsMessage(briefOf(JSON.parse(event) as EventBody))),
+};
+
+const linkTitle = 'Open the job';
+
+/**
+ * Slack shows `text` on phones, and `blocks` in the channel. Even in plain text, it reads `<…>` as
+ * a mention or a link.
+ */
+function slackMessage({ link, ...brief }: Brief) {
+  const text = escapeForSlack(linesOf(brief).join('\n'));
+  const section = (content: object) => ({ type: 'section', text: content });
+  const linkText = { type: 'mrkdwn', text: `<${escapeForSlack(link ?? '')}|${linkTitle}>` };
+  return {
+    text,
+    mrkdwn: false,
+    blocks: [
+      section({ type: 'plain_text', text, emoji: false }),
+      ...(link === null ? [] : [section(linkText)]),
+    ],
+  };
+}
+
+function escapeForSlack(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** Text runs of an Adaptive Card have no markup, unlike text blocks. */
+function teamsMessage({ link, ...brief }: Brief) {
+  const lines = linesOf(brief).map((line, at) => ({
+    type: 'RichTextBlock',
+    inlines: [{ type: 'TextRun', text: escapeForTeams(line), ...(at === 0 && { weight: 'Bolder' }) }],
+  }));
+  return {
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        contentUrl: null,
+        content: {
+          $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+          type: 'AdaptiveCard',
+          version: '1.4',
+          body: lines,
+          ...(link !== null && { actions: [{ type: 'Action.OpenUrl', title: linkTitle, url: link }] }),
+        },
+      },
+    ],
+  };
+}
+
+/** Cards replace functions such as `{{DATE(…)}}` in any text. */
+function escapeForTeams(text: string): string {
+  return text.replaceAll(/\{(?=\{)/g, '{ ');
+}
+
+function linesOf({ what, count, reason }: Omit<Brief, 'link'>): readonly string[] {
+  return [what, count, reason].filter((line) => line !== null);
 }

@@ -3,12 +3,14 @@ import type { Config } from '../../base/config.ts';
 import { ConflictError, FinalFailure, messageOf } from '../../base/errors.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
 import { growing } from '../../base/retry.ts';
+import type { System } from '../../context.ts';
 import type { TaskClaim } from '../../domain/task.ts';
+import { linkFilesForMail } from '../../export/file-links.ts';
 import { endTask, releaseTask } from '../../tasks/store.ts';
 import type { TaskContext } from '../../tasks/task-kind.ts';
+import { formats } from './brief.ts';
 import { type AttemptReport, beginAttempt, type DeliveryAttempt, endAttempt } from './delivery-store.ts';
-import { formats } from './formats.ts';
-import { composeMail, type LinkedFiles, type MailTransport } from './mail.ts';
+import { composeMail, type LinkedFiles, type MailTransport, openMailTransport } from './mail.ts';
 import type { DeliveryState } from './names.ts';
 import type { EventBody } from './record.ts';
 import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
@@ -17,18 +19,16 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** Maximum number of attempts for a delivery. A replay gets the same number again. */
+  /** A replay gets the same number of attempts again. */
   readonly attempts: number;
-  /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;
-  /** Ratio of each pause to the previous pause. */
   readonly pauseFactor: number;
   /**
-   * Maximum fraction by which a pause is randomly changed, so that deliveries that failed at the
-   * same time are not all retried at the same time.
+   * Fraction by which a pause is randomly changed, so that failed deliveries are not all retried at
+   * the same time.
    */
   readonly jitter: number;
-  /** Maximum pause that a receiver can request with `Retry-After`, in milliseconds. */
+  /** Limit for `Retry-After`. */
   readonly longestAskedPauseMs: number;
 }
 
@@ -46,10 +46,7 @@ export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): 
   };
 }
 
-/**
- * Returns the pause in milliseconds after attempt number `attempt`, counted from 1. `chance` is a
- * random number from 0 to 1.
- */
+/** `attempt` is counted from 1. `chance` is a random number from 0 to 1. */
 export function pauseAfter(
   policy: DeliveryPolicy,
   attempt: number,
@@ -65,7 +62,7 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** Returns new links to an export's files. Returns none unless the files exist. */
+  /** Empty unless the files exist. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
@@ -124,15 +121,14 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Never throws. `refused`: the mail server will never accept the message. */
+/** Does not throw. `refused`: the mail server will never accept the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Anyone who has the links can open them, so only the recipients named in the export request
-    // receive them.
+    // Anyone can open the links, so only the recipients named in the export request receive them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -143,7 +139,6 @@ async function sendMail(
   }
 }
 
-/** Records an attempt, and ends or releases its task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,
@@ -174,8 +169,7 @@ function logAttempt(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A response may contain the receiver's address. The address must not be logged, so only the
-    // status of the response is logged.
+    // A response may contain the receiver's address, which must not be logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -195,12 +189,24 @@ async function disableIfGone(
 }
 
 /**
- * Sends a delivery once, without a task. If the attempt fails, the delivery is dead. The caller
- * reports the outcome, so it is not logged.
+ * A failed attempt makes the delivery dead. The caller reports the outcome, so it is not logged.
  */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
   await endAttempt(context.db, delivery.deliveryId, endStateOf(attempt), attempt);
   await disableIfGone(context, delivery, attempt);
   return attempt;
+}
+
+/** The caller must close `mail`. */
+export function openSendContext(
+  system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
+): SendContext {
+  const { config, log } = system;
+  return {
+    ...system,
+    mail: openMailTransport(config, log),
+    deliveryPolicy: readDeliveryPolicy(config),
+    linkFiles: (environmentId, jobId) => linkFilesForMail(system, environmentId, jobId),
+  };
 }

@@ -17,7 +17,7 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription, shownTarget } from './subscriptions.ts';
 
 /**
- * Makes deliveries due immediately, with the full number of attempts. Returns their ids.
+ * The deliveries are due immediately, with the full number of attempts. Returns their ids.
  * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
@@ -39,16 +39,13 @@ export async function replayDeliveries(
   return publicIds;
 }
 
-/**
- * Sends a ping once.
- * @throws InputError `not_found`, or `invalid_field` if the subscription is disabled
- */
+/** @throws InputError `not_found`, or `invalid_field` if the subscription is disabled */
 export async function sendTest(
   context: SendContext,
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // The ping has no task, so that no worker sends it a second time.
+  // Without a task, no worker sends the ping a second time.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)

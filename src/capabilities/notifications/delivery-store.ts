@@ -20,16 +20,13 @@ import type { Channel, DeliveryState } from './names.ts';
  */
 
 export interface Recipient {
-  /** `null` if the recipient comes from the job itself and not from a subscription. */
+  /** `null` if the job itself names the recipient. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/**
- * Inserts one delivery per receiver. Receivers with the same mail address share a delivery. Returns
- * their ids.
- */
+/** Receivers with the same mail address share a delivery. Returns the ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -71,7 +68,7 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** `closed` is the reason why the receiver no longer gets events, or `null`. */
+/** `closed`: why the receiver no longer gets events, or `null`. */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -159,7 +156,7 @@ export async function redirectDeliveries(
     .execute();
 }
 
-/** Marks a subscription's pending deliveries as dead, except those that are being sent. */
+/** Excludes deliveries that are being sent. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
@@ -173,7 +170,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Marks pending deliveries without a task as dead. They are pings whose process was killed. */
+/** A pending delivery without a task is a ping whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
   return changedBy(prepared(db))`
     update notification_deliveries d
@@ -187,10 +184,7 @@ const mostReplayed = 10_000;
 
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
-/**
- * Makes deliveries pending again, unless they are being sent or their subscription has ended or is
- * disabled.
- */
+/** Excludes deliveries that are being sent, or whose subscription has ended or is disabled. */
 export function reopenDeliveries(
   db: Database,
   environmentId: number,
@@ -230,7 +224,7 @@ export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Selects only deliveries that are dead or whose last attempt failed. */
+  /** Dead, or the last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

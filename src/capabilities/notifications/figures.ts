@@ -13,7 +13,9 @@ const gauges: Gauges<Backlog> = {
   ],
 };
 
-/* The counts are fast because each state has a partial index. */
+/*
+ * Each state has a partial index.
+ */
 const backlogStatement = `
   select
     (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",

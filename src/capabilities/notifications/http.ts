@@ -26,8 +26,7 @@ import {
   subscription,
   testDelivery,
 } from './api.ts';
-import { openSendContext } from './context.ts';
-import { readDeliveryPolicy } from './deliver.ts';
+import { openSendContext, readDeliveryPolicy } from './deliver.ts';
 import { renderDelivery, renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import { countDeliveries, listDeliveries, readAttempts } from './delivery-store.ts';
 import {
@@ -192,7 +191,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Only an administrator may add a receiver, because receivers get data about jobs.
+  // Receivers get data about jobs.
   access: 'admin',
   json: {
     schema: newSubscription,

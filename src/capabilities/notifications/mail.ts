@@ -32,7 +32,7 @@ export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /** The id is the same for every attempt, so that a mail system can drop a duplicate. */
+  /** Equal for every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
 
@@ -58,7 +58,6 @@ interface Sender {
   close(): void;
 }
 
-/** Returns a transport that opens its connection when the first message is sent. */
 function openTransport(
   open: () => Promise<Sender>,
   onSent: (message: unknown) => Promise<void>,
@@ -68,12 +67,11 @@ function openTransport(
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // The address is an object, because nodemailer would split a string into several addresses.
+      // From a string, nodemailer would read several addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
-    // Ignores an error from opening the sender, because sending the message has already failed with
-    // the same error.
+    // An error from opening the sender has already made `send` fail.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -96,7 +94,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/** Time limits in milliseconds, so that a server that does not respond cannot block the worker. */
+/** Milliseconds. A server that does not respond must not block the worker. */
 const timeouts = {
   connectionTimeout: 5_000,
   greetingTimeout: 5_000,
@@ -104,7 +102,7 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-/** Loads the library when the first message is sent, because most processes send none. */
+/** Most processes send no message. */
 const loadNodemailer = () => import('nodemailer');
 
 async function connectTo(smtpUrl: string, from?: string) {
@@ -120,7 +118,7 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/** Keeps only the server's response, because the error contains the settings and the password. */
+/** The error contains the settings and the password, so only the server's response is kept. */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -130,8 +128,8 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // A permanent refusal is final only if it concerns the message or its recipient. A login or a
-  // sender can be corrected in the settings.
+  // Final only if it concerns the message or its recipient. A login or a sender can be corrected in
+  // the settings.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
@@ -144,13 +142,13 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // The name begins with the time, so that listings are in chronological order.
+    // Sorted names are in chronological order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Without this step, every attempt would leave a partial file if the disk is full.
+      // If the disk is full, every attempt would leave a partial file.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -200,7 +198,7 @@ export function composeMail(
   };
 }
 
-/** The subject states the job, its outcome and the reason, so that it is sufficient on a phone. */
+/** Sufficient on a phone: the job, its outcome and the reason. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
@@ -288,7 +286,6 @@ interface ListedFile {
   readonly url: string;
 }
 
-/** The manifest is the last file, and is listed without a number of rows. */
 function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
   const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
     name: oneLine(filename),

@@ -7,7 +7,7 @@ import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
 
-/** Days for which notifications are kept, unless JOB_RETENTION_DAYS is smaller. */
+/** A smaller JOB_RETENTION_DAYS applies instead. */
 const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {

@@ -16,14 +16,14 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Writes nothing if there are no recipients. Returns the tasks of the deliveries. */
+/** Without recipients, writes nothing. Returns the tasks of the deliveries. */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // If two recipients have the same address, only the first is used. The job's own recipients come
-  // first, because they receive links.
+  // Of two recipients with the same address, the first is used. Only the job's own recipients
+  // receive links.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),
@@ -33,7 +33,6 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** A refused file is reported to those who subscribed to failed loads. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 export async function writeEvent(
@@ -49,7 +48,7 @@ export async function writeEvent(
     environment: { name, app_token: appToken },
     data: data as EventBody['data'],
   };
-  // Stores the rendered text, so that every attempt sends the same bytes.
+  // Every attempt sends the same bytes.
   await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
   return body.id;
 }

@@ -158,7 +158,6 @@ function reportFailure(place: Place, work: () => void): void {
   }
 }
 
-/** @throws ConfigError if a variable is not set */
 function fillIn(text: string, { cli: { processEnv } }: Declaration): string {
   return placeholders.fillIn(text, (name) => {
     const value = readSettingText(name, processEnv) ?? '';
@@ -167,15 +166,13 @@ function fillIn(text: string, { cli: { processEnv } }: Declaration): string {
   });
 }
 
-/** @throws InputError, ConfigError */
 function readUrl(url: string, of: Declaration): string {
   return checkWebhookUrl(fillIn(url, of), readDeliveryPolicy(of.config));
 }
 
 type Wish = NamedSubscription & {
-  /** The target as it is written in the file, without the values of variables. */
   readonly written: string;
-  /** `null` if the file does not contain a secret. */
+  /** `null` if the file has no secret. */
   readonly secret: string | null;
 };
 
@@ -224,7 +221,7 @@ function stepOf(
   return { change: { action, item: (wish ?? before)?.name ?? '', fields }, before, wish };
 }
 
-/** Finds the subscription with the same name, or one without a name that has the same receiver. */
+/** Prefers the same name. Otherwise, takes one without a name that has the same receiver. */
 function findBefore(stored: readonly Subscription[], wish: Wish): Subscription | null {
   const isSame = ({ name, channel, target }: Subscription): boolean =>
     name === null && channel === wish.channel && target === wish.target;

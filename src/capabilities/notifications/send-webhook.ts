@@ -14,16 +14,14 @@ const MAX_ANSWER_BYTES = 1024;
 
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
-  /** Time limit for everything from the name look-up to the head of the response. */
+  /** From the name look-up to the head of the response. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
 }
 
 export interface Webhook {
   readonly url: string;
-  /**
-   * The id of the event is the same for every attempt, so that the receiver can drop duplicates.
-   */
+  /** Id of the event. It is equal for every attempt, so that the receiver can drop duplicates. */
   readonly id: string;
   readonly body: string;
   /** Empty if the receiver checks no signature. */
@@ -31,18 +29,15 @@ export interface Webhook {
 }
 
 interface WebhookAnswer {
-  /** `null` if there was no response. */
+  /** `null` without a response. */
   readonly status: number | null;
-  /** Error message on one line. `null` if there was no error. */
+  /** On one line. `null` if there was no error. */
   readonly error: string | null;
-  /** Pause requested by the receiver. `null` if it requests none. */
+  /** Requested by the receiver. `null` if it requests none. */
   readonly retryAfterMs: number | null;
 }
 
-/**
- * Does not follow redirects. Reads at most the beginning of the response. Throws only
- * `Interrupted`, when `stopping` is aborted.
- */
+/** Does not follow redirects. Throws only `Interrupted`, when `stopping` is aborted. */
 export async function sendWebhook(
   webhook: Webhook,
   rules: WebhookRules,
@@ -65,9 +60,7 @@ function explain(error: unknown, { allowPrivate }: WebhookRules): string {
   return `${messageOf(error)}. If the receiver is in a private network, set NOTIFY_ALLOW_PRIVATE=true for the service`;
 }
 
-/**
- * Returns the networks that may be called. Unencrypted calls are allowed only in private networks.
- */
+/** Unencrypted calls are allowed only in private networks. */
 export function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (protocol === 'http:') return 'private';
   return allowPrivate ? 'any' : 'public';
@@ -90,7 +83,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // There is no separate timeout for the response, because `signal` ends the whole call.
+    // `signal` ends the whole call.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
@@ -114,7 +107,7 @@ async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** Returns the beginning of the body, or as much of it as is received before an error. */
+/** Ends at an error of the body. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -125,7 +118,7 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // The rest of the body is not needed, because the status is sufficient.
+    // The status is sufficient.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }
@@ -137,7 +130,7 @@ export function shortLine(text: string): string {
 const secretPrefix = 'whsec_';
 const secretBytes = 32;
 
-/** Returns a secret in the format of Standard Webhooks: `whsec_` and 256 random bits in base64. */
+/** Format of Standard Webhooks: `whsec_` and 256 random bits in base64. */
 export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
@@ -146,7 +139,7 @@ export function isSecret(text: string): boolean {
   return /^whsec_[A-Za-z0-9+/]{43}=$/.test(text);
 }
 
-/** Returns the header `webhook-signature`, which contains one signature for each valid secret. */
+/** The header `webhook-signature` has one signature for each valid secret. */
 export function signWebhook(
   secrets: readonly string[],
   { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },

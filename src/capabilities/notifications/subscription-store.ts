@@ -13,7 +13,7 @@ import {
 import { killDeliveries, type Recipient, redirectDeliveries } from './delivery-store.ts';
 import type { EventType, Format, JobKind } from './names.ts';
 
-/** A receiver of notifications about an environment's jobs, without its secrets. */
+/** Excludes the secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'> & {
@@ -98,8 +98,8 @@ export async function disableSubscription(
 }
 
 /**
- * Changes a subscription, except its channel and whether it is signed. A new target enables the
- * subscription again, and a webhook's pending deliveries are sent to the new target.
+ * The channel, and whether it is signed, cannot change. A new target enables the subscription
+ * again, and a webhook's pending deliveries are sent to it.
  */
 export async function changeSubscription(
   db: Database,
@@ -123,7 +123,7 @@ export async function changeSubscription(
   if (channel === 'webhook') await redirectDeliveries(db, subscriptionId, target);
 }
 
-/** Reads the secrets of webhooks, by subscription. The secrets must not be shown. */
+/** By subscription. The secrets must not be shown. */
 export async function readSecrets(db: Database, environmentId: number): Promise<ReadonlyMap<string, string>> {
   const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(['subscription_id', 'secret'])
@@ -133,7 +133,7 @@ export async function readSecrets(db: Database, environmentId: number): Promise<
   return new Map(rows.map(({ subscription_id, secret }) => [subscription_id, secret]));
 }
 
-/** Returns the time when the previous secret becomes invalid, or `null` if nothing was replaced. */
+/** Returns when the previous secret becomes invalid. `null` if nothing was replaced. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -200,7 +200,7 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** Id of the job. `null` for a ping, a run of a schedule or a refused file. */
+  /** `null` for a ping, a run of a schedule or a refused file. */
   readonly jobId: string | null;
   readonly body: string;
 }
@@ -215,7 +215,7 @@ export async function insertEvent(
     .execute();
 }
 
-/** Deletes old events without pending deliveries, and removed subscriptions without deliveries. */
+/** Also deletes removed subscriptions without deliveries. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const deleted = await changedBy(db)`
     delete from notification_events e
@@ -223,8 +223,7 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // A job that has just ended may have read the subscription before its removal, and may still add
-  // a delivery. Therefore, the subscription is kept for a day.
+  // A job that has just ended may still add a delivery, so the subscription is kept for a day.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

@@ -19,14 +19,13 @@ import {
 
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 export const MAX_SUBSCRIPTIONS = 100;
-/** Default number of hours during which webhooks are also signed with a replaced secret. */
+/** Webhooks are also signed with a replaced secret for this time. */
 export const usualOverlapHours = 24;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
 /**
- * Returns the new subscription's secret, which is shown only once. The secret is `null` for mail
- * and chats.
+ * The secret is shown only once. It is `null` for mail and chats.
  * @throws InputError
  */
 export async function addSubscription(
@@ -49,16 +48,12 @@ export async function addSubscription(
   }
 }
 
-/** @throws InputError if an environment would have too many subscriptions */
 export function requireRoom(subscriptions: number): void {
   if (subscriptions > MAX_SUBSCRIPTIONS)
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
 }
 
-/**
- * Stores a subscription whose target has been checked. `chosen` is its secret. Default: a generated
- * secret.
- */
+/** The target must have been checked. `chosen` is the secret. Default: a generated secret. */
 export async function createSubscription(
   context: ActContext,
   environmentId: number,
@@ -95,7 +90,7 @@ function checkTarget({ channel, target, format = 'standard' }: NewSubscription, 
 }
 
 /**
- * Checks only the form of the URL. The resolved address is checked for each delivery.
+ * The resolved address is checked for each delivery.
  * @throws InputError
  */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
@@ -116,10 +111,9 @@ export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): s
   return url.href;
 }
 
-/** Shown in place of a secret. */
 export const hidden = '***';
 
-/** Returns the receiver without the path and query of a URL, because either may be a secret. */
+/** The path and query of a URL may be secret. */
 export function shownTarget({ channel, target }: Pick<Subscription, 'channel' | 'target'>): string {
   return channel === 'email' ? target : `${new URL(target).origin}/${hidden}`;
 }
@@ -145,7 +139,10 @@ export async function requireSubscription(
   return subscription;
 }
 
-/** Removes a subscription. Its deliveries remain listed. @throws InputError `not_found` */
+/**
+ * Deliveries remain listed.
+ * @throws InputError `not_found`
+ */
 export async function removeSubscription(
   context: ActContext,
   environmentId: number,
@@ -161,8 +158,8 @@ export async function removeSubscription(
 }
 
 /**
- * Returns the new secret, which is shown only once. For `overlapHours`, webhooks are also signed
- * with the previous secret. Older secrets are invalid.
+ * The new secret is shown only once. For `overlapHours`, webhooks are also signed with the previous
+ * secret. Older secrets are invalid.
  * @throws InputError `not_found`, or `invalid_field` for mail and chats
  */
 export async function rotateSecret(
@@ -179,7 +176,10 @@ export async function rotateSecret(
   return { secret, previousUntil };
 }
 
-/** Returns the time when the previous secret becomes invalid. @throws InputError `not_found` */
+/**
+ * Returns when the previous secret becomes invalid.
+ * @throws InputError `not_found`
+ */
 export async function changeSecret(
   context: ActContext,
   environmentId: number,

@@ -1,18 +1,23 @@
 import { type RunnerKind, type WorkSeam, withContext } from '../../jobs/seam.ts';
-import { openSendContext } from './context.ts';
-import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
+import {
+  deliverNotification,
+  openSendContext,
+  pauseAfter,
+  readDeliveryPolicy,
+  type SendContext,
+} from './deliver.ts';
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
 /**
- * Policy for deliveries. The task of a delivery uses the same attempts and pauses, so that they
- * also apply after a failure of our own code.
+ * The task of a delivery has the same attempts and pauses, which also apply after a failure of our
+ * own code.
  */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
-/** The task bypasses the job queue, so that a receiver that hangs does not block jobs. */
+/** Bypasses the job queue, so that a receiver that hangs does not block jobs. */
 export const deliveryJob: RunnerKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',

@@ -5,7 +5,7 @@
  * sessions immediately.
  */
 import type { Capability } from '../../capability.ts';
-import { isOn, settingsProblem } from './settings.ts';
+import { readSettings, settingsProblem } from './settings.ts';
 import { deleteEnded } from './store.ts';
 
 export const oidc: Capability = {
@@ -15,7 +15,7 @@ export const oidc: Capability = {
     holder: 'oidc',
     admit: async (context, session) => (await import('./admit.ts')).admit(context, session),
     environments: async ({ db }, sessionId) => (await import('./admit.ts')).listEnvironments(db, sessionId),
-    confinesLinks: isOn,
+    confinesLinks: (config) => readSettings(config) !== null,
   },
   preflight: async (_, config) => settingsProblem(config),
   maintain: async ({ db }) => ({ sign_ins: await deleteEnded(db) }),

@@ -217,24 +217,9 @@ export async function endSessionUrl(
 }
 
 /** Claims that do not describe the person. */
-const protocolClaims = new Set([
-  ...[
-    'iss',
-    'aud',
-    'exp',
-    'iat',
-    'nbf',
-    'auth_time',
-    'nonce',
-    'acr',
-    'amr',
-    'azp',
-    'at_hash',
-    'c_hash',
-    'sid',
-    'jti',
-  ],
-]);
+const protocolClaims: ReadonlySet<string> = new Set(
+  'iss aud exp iat nbf auth_time nonce acr amr azp at_hash c_hash sid jti'.split(' '),
+);
 
 function personalClaims(claims: object): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !protocolClaims.has(name)));

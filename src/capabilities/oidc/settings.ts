@@ -17,10 +17,6 @@ export function readSettings(config: Settings): OidcSettings | null {
   return { issuer, clientId, clientSecret, scope: config.oidcScopes, publicUrl };
 }
 
-export function isOn(config: Settings): boolean {
-  return readSettings(config) !== null;
-}
-
 /** `null` if the settings work together. */
 export function settingsProblem(config: Settings): string | null {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcScopes, publicUrl } = config;

@@ -12,9 +12,8 @@ import type { Database } from '../../postgres/database.ts';
 import { countLiveWorkers } from '../../tasks/worker-store.ts';
 import { confinementOf } from './confinement.ts';
 import { readSchedulesFile } from './file.ts';
-import { renderSchedules } from './inspect.ts';
 import { applySchedules, pauseSchedule, readSchedules, removeSchedule } from './keep.ts';
-import { renderScheduleRun, renderScheduleRuns, renderShortRun } from './render-run.ts';
+import { renderScheduleRun, renderScheduleRuns, renderSchedules, renderShortRun } from './render-run.ts';
 import { readRuns, type ScheduleRun } from './run-store.ts';
 import { askForRun } from './start.ts';
 
@@ -41,7 +40,7 @@ problem is named with its line.`,
   run: async (invocation) => {
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
-    // Reads the file first, so that problems in it are reported even without a database.
+    // Problems in the file are reported even without a database.
     const read = (bytes: Buffer) => readSchedulesFile(cli, bytes, confinement);
     const definitions = await readOperatorFile(file, read, invocation);
     if (definitions === null) return;
@@ -89,7 +88,7 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** Time to wait for a worker before reporting that none is running. */
+/** Without a worker for this long, the command fails. */
 const workerlessMs = 15_000;
 
 interface RunKey {
@@ -180,7 +179,7 @@ const remove = defineCommand({
   },
 });
 
-/** Reports each error of the run once. @throws CommandFailed */
+/** @throws CommandFailed */
 async function followRun(
   db: Database,
   key: RunKey,
@@ -214,10 +213,7 @@ async function followRun(
   );
 }
 
-/**
- * Parses `--due`. Drops microseconds: if a run were stored with them, a Date could not find it
- * again.
- */
+/** Drops microseconds: if a run were stored with them, a Date could not find it again. */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);

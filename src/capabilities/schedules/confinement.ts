@@ -16,10 +16,7 @@ export interface Confinement {
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /**
-   * Commands by name, or the error from reading them. The error affects only schedules that use a
-   * command.
-   */
+  /** The error from reading the commands affects only schedules that use a command. */
   readonly commands: Commands | SourceFailure;
 }
 
@@ -46,7 +43,6 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports access that the environment was not granted, and secrets written in the definition. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
@@ -70,7 +66,6 @@ export function reportUnconfined(
   for (const { keys, what } of findings) place.at(keys).report(what);
 }
 
-/** Headers that cannot contain secrets. */
 const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 const asVariable = `must be a variable of the workers such as \${env:SCHEDULE_TOKEN}, so that no secret is stored`;
 
@@ -81,7 +76,7 @@ function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
   const headers = Object.entries(http?.headers ?? {});
   const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
   return [
-    // Messages contain the host. Therefore, the host must not be secret.
+    // Messages contain the host, so it must not be secret.
     ...(placeholders.isInHost(url) ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),
     ...headers
       .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !hasVariable(value))

@@ -19,19 +19,19 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** Variables granted to environments, each as `environment:NAME`. */
+  /** Each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Absolute folders for sources. Each contains a folder for each environment. */
+  /** Absolute. Each contains a folder for each environment. */
   readonly localRoots: readonly string[];
-  /** Absolute folders for copies of exports. Each contains a folder for each environment. */
+  /** For copies of exports. Absolute, with a folder for each environment. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** PEM of the certificate authorities that are trusted for https. `null` for those of Node. */
+  /** PEM of the trusted certificate authorities. `null` for those of Node. */
   readonly authorities: string | null;
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** Clock for due times. Leases use the clock of the database instead. */
+  /** For due times. Leases use the clock of the database. */
   readonly now: () => Date;
 }
 
@@ -60,11 +60,11 @@ export function grantOf(environment: string, variable: string): string {
 
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** Environment variables of the worker. A command receives those that SOURCE_COMMANDS lists. */
+  /** A command receives those that SOURCE_COMMANDS lists. */
   readonly workerVariables: Variables;
 }
 
-/** Returns the settings without the folders and variables of other environments. */
+/** Removes the folders and variables of other environments. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
   const grantedVariables = Object.entries(variables).filter(([name]) =>
@@ -81,7 +81,7 @@ export function confine(settings: ScheduleSettings, environment: string): Source
   };
 }
 
-/** An attempt at a run. Every write checks whether the attempt still owns the task. */
+/** Every write checks whether the attempt still owns the task. */
 export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
@@ -89,7 +89,7 @@ export interface RunAttempt extends RunWork {
 export const lostClaim = 'another worker has the run';
 
 /**
- * Locks a run until the transaction ends.
+ * Locks the run until the transaction ends.
  * @throws ConflictError if this worker no longer owns the run
  */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {

@@ -9,7 +9,7 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // Allows `5/10`, which means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // Treats `0 1,2 * * *` as a fixed time, like `0 2 * * *`. This matters when clocks change.
+    // Treats `0 1,2 * * *` as fixed times, like `0 2 * * *`, when clocks change.
     fixedTimeRule: 'no-wildcard',
   });
 }
@@ -19,7 +19,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library would replace `?` with the current time, which differs between processes.
+  // The library replaces `?` with the current time, which differs between processes.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -28,7 +28,7 @@ export function cronProblem(text: string): string | null {
   }
 }
 
-/** Returns the last `limit` due times in (`after`, `until`], oldest first. */
+/** The last `limit` times in (`after`, `until`], oldest first. */
 export function dueTimes(
   cron: string,
   timeZone: string,
@@ -40,7 +40,7 @@ export function dueTimes(
   const first = pattern.nextRun(new Date(after));
   if (first === null || first.getTime() > until) return [];
   const instants: number[] = [];
-  // The library supports only whole seconds, and excludes the time at which the search starts.
+  // The library supports only whole seconds, and excludes the start of the search.
   let before = (Math.floor(until / secondMs) + 1) * secondMs;
   while (instants.length < limit) {
     const [due] = pattern.previousRuns(1, new Date(before));
@@ -75,7 +75,7 @@ export const relativeRanges = [
 
 type CalendarRange = Exclude<(typeof relativeRanges)[number], 'since_last_success'>;
 
-/** Range of an export, as ISO 8601 instants. `to` is excluded. */
+/** ISO 8601 instants. `to` is excluded. */
 export interface ExportRange {
   readonly from: string;
   readonly to: string;
@@ -83,10 +83,7 @@ export interface ExportRange {
 
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /**
-   * Returns the start of a day or month: `before` days or months before the one that contains the
-   * due time.
-   */
+  /** Start of a day or month, `before` days or months before the due time. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);

@@ -17,12 +17,12 @@ import { moveCursor, remember } from './schedule-store.ts';
 import { notifiedEnds, type RunDefinition } from './schema.ts';
 
 const usualPage = 200;
-/** Number of jobs of a run that are read at the same time. The limit leaves connections free. */
+/** Leaves database connections free. */
 const jobsAtATime = 4;
 
 /**
- * Ends the runs whose jobs have all ended, each in one transaction with its results. A run that
- * cannot be ended does not delay other runs.
+ * Each run ends in one transaction with its results. A run that cannot be ended does not delay
+ * other runs.
  * @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
@@ -67,7 +67,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns the outcome of each item, or `null` for an item whose job has not ended. */
+/** `null` for an item whose job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -121,8 +121,8 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Ends a run if its state is `from`. Otherwise, returns false. In the same transaction, calls
- * `inSameTransaction` and reports the end.
+ * Returns false unless the state of the run is `from`. Calls `inSameTransaction` and reports the
+ * end in the same transaction.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,

@@ -7,10 +7,7 @@ import { type Unfinished, unfinished } from '../../telemetry/health/store.ts';
 import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
-  /**
-   * Runs that have not ended. A run counts as queued while it waits for a worker, another run or a
-   * retry.
-   */
+  /** A run also counts as queued while it waits for another run or a retry. */
   readonly runs: Unfinished;
   readonly waitingRuns: number;
 }
@@ -36,15 +33,12 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/** Maximum number of runs of a schedule that are searched for the last success. */
+/** Runs of a schedule that are searched for the last success. */
 const runsLookedAt = 1_000;
 
 interface ScheduleFigures {
   readonly name: string;
-  /**
-   * Seconds since the last successful run. If none of the searched runs succeeded, seconds since
-   * the first of these runs was due.
-   */
+  /** If none of the searched runs succeeded, seconds since the first of them was due. */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
 }
@@ -95,7 +89,7 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** Gauges by schedule. They name at most MAX_SCHEDULE_LABELS schedules. */
+/** At most MAX_SCHEDULE_LABELS schedules. */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -123,7 +117,7 @@ interface Failing {
 }
 
 /*
- * Searches backwards from the latest run for the last success, because usually it was not long ago.
+ * Searches backwards, because the last success was usually not long ago.
  */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
@@ -192,7 +186,7 @@ function describeFailing({ environmentId, names, since, reason }: Failing): Need
 
 const minuteMs = 60_000;
 
-/** Returns a duration in its largest whole unit, such as "25 minutes". */
+/** In the largest whole unit, such as "25 minutes". */
 function describeLength(ms: number): string {
   const minutes = Math.floor(ms / minuteMs);
   if (minutes < 1) return 'less than a minute';
@@ -201,7 +195,9 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
-/* Runs that failed before they had a job. The failures of jobs are listed elsewhere. */
+/*
+ * Only runs that failed before they had a job. Failures of jobs are listed elsewhere.
+ */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
     r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message

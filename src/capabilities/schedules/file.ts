@@ -5,10 +5,12 @@ import {
   publishedSchema,
   readOperatorFile,
 } from '../../base/operator-file/read.ts';
+import { defineSection } from '../../cli/seam.ts';
 import { checkLoad } from '../../domain/load-options.ts';
 import type { ExportOptions } from '../../export/options.ts';
 import { readRequest } from '../../export/read-request.ts';
-import { type Confinement, reportUnconfined } from './confinement.ts';
+import { type Confinement, confinementOf, reportUnconfined } from './confinement.ts';
+import { planSchedules } from './keep.ts';
 import {
   type ExportDefinition,
   type JobOptions,
@@ -52,7 +54,6 @@ export function readSchedulesFile(
   return { ...reading, value: definitionsOf(reading.value) };
 }
 
-/** Schedules without a time zone get the time zone of the file. */
 export function definitionsOf({ schedules, timezone }: SchedulesFile): ScheduleDefinition[] {
   return schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone }));
 }
@@ -121,10 +122,19 @@ function checkExport(options: ExportOptions, exported: Place): void {
   if (body['include_removed'] === true && range.isThere && range.value !== 'since_last_success') {
     exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
-  // `details` names the place of the problem, such as `name`, `name[0]` or `name.member`.
+  // `details` is a place such as `name`, `name[0]` or `name.member`.
   for (const { message, details } of readRequest(options, body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));
     place.reportName(`is wrong: ${message}`);
   }
 }
+
+export const schedulesSection = defineSection<ReturnType<typeof schedulesSchema>>({
+  name: 'schedules',
+  open: async ({ config, environment, cli }) => ({
+    file: schedulesFile(cli, await confinementOf(config, environment)),
+    plan: (db, environmentId, declared, options) =>
+      planSchedules(db, environmentId, definitionsOf(declared), options),
+  }),
+});

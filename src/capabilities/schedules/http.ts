@@ -16,16 +16,15 @@ import type { Database } from '../../postgres/database.ts';
 import { scheduleItem, scheduleList, scheduleRun } from './api.ts';
 import { confinementOf } from './confinement.ts';
 import { readSchedule } from './file.ts';
-import { renderSchedules } from './inspect.ts';
 import {
-  keepSchedule,
+  applySchedules,
   noSchedule,
   pauseSchedule,
   readSchedules,
   removeSchedule,
   requireSchedule,
 } from './keep.ts';
-import { renderScheduleRun, renderScheduleRuns } from './render-run.ts';
+import { renderScheduleRun, renderScheduleRuns, renderSchedules } from './render-run.ts';
 import { readRuns } from './run-store.ts';
 import { listSchedules } from './schedule-store.ts';
 import { type JobOptions, publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
@@ -63,7 +62,6 @@ async function renderOne(db: Database, schedule: Schedule) {
   return item;
 }
 
-/** @throws InputError if the schedule exports, and the caller's key may not export */
 function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
@@ -116,7 +114,7 @@ const content = (jobOptions: JobOptions) => ({
 });
 
 /**
- * Reads the members of a body, or the definition given as text in its member `file`.
+ * The member `file` may contain the definition as text.
  * @throws InputError that lists all problems
  */
 async function readBody({ system, request }: Call, name: string): Promise<ScheduleDefinition> {
@@ -160,7 +158,7 @@ const put = (jobOptions: JobOptions) =>
       requireExport(request, definition);
       const [existing] = await listSchedules(db, environment, name);
       if (existing !== undefined) requireExport(request, existing.definition as ScheduleDefinition);
-      await keepSchedule(system, environment, definition);
+      await applySchedules(system, environment, [definition], { prune: false, dryRun: false });
       log.info({ schedule: name, request_id: request.id }, 'schedule stored');
       return renderOne(db, await requireSchedule(db, environment, name));
     },
@@ -253,7 +251,7 @@ const run = route({
     const { db } = system;
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    // Drops microseconds: if a run were stored with them, a Date could not find it again.
+    // If a run were stored with microseconds, a Date could not find it again.
     const dueAt = dateOf(body.due_at) ?? new Date();
     await askForRun(system, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);

@@ -14,16 +14,13 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/** Narrows the type of a stored definition, which was checked before it was stored. */
+/** A definition is checked before it is stored. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,
 });
 
-/**
- * Reads the schedules of one environment, or of all environments for `null`. Sorts by environment
- * and name.
- */
+/** `null`: all environments. Sorted by environment and name. */
 export async function readSchedules(db: Database, environmentId: number | null): Promise<Schedule[]> {
   return (await listSchedules(db, environmentId)).map(toSchedule);
 }
@@ -35,7 +32,7 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/** Locks the schedule until the transaction ends. Returns `null` if it is missing. */
+/** Locks it until the transaction ends. Returns `null` if it is missing. */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -51,15 +48,6 @@ export function noSchedule(name: string): InputError {
     'There is no such schedule',
     `schedule: ${name.slice(0, 100).toWellFormed()}`,
   );
-}
-
-/** Replaces a schedule with the same name. @throws InputError `invalid_field` */
-export async function keepSchedule(
-  context: ActContext,
-  environmentId: number,
-  definition: ScheduleDefinition,
-): Promise<void> {
-  await applySchedules(context, environmentId, [definition], { prune: false, dryRun: false });
 }
 
 /** @throws InputError `not_found` */
@@ -91,7 +79,6 @@ export async function pauseSchedule(
 }
 
 interface ApplyOptions {
-  /** True if schedules that are not in the file are deleted. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }
@@ -104,7 +91,7 @@ export interface ScheduleChanges {
 }
 
 /**
- * Stores the schedules in `definitions` in one transaction.
+ * Runs in one transaction.
  * @throws InputError `invalid_field`
  */
 export function applySchedules(

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { addOutcomes, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import { renderExportRun } from '../../export/manifest.ts';
 import { type Export, readExports } from '../../export/store.ts';
@@ -5,18 +6,24 @@ import { exportUrl, loadUrl, renderRun } from '../../http/render.ts';
 import { type Load, readLoads } from '../../load/read-store.ts';
 import type { Database } from '../../postgres/database.ts';
 import { type JobHistory, showOptions } from '../../tasks/job-store.ts';
-import { MAX_TOLD_ITEMS } from './api.ts';
+import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from './api.ts';
+import { nextDueTimes } from './due-times.ts';
 import { countRejectsOfRuns, type RunItem, readItemsOfRuns } from './run-item-store.ts';
-import type { ScheduleRun } from './run-store.ts';
-import { type RunDefinition, sourceKinds } from './schema.ts';
+import { readRuns, type ScheduleRun } from './run-store.ts';
+import {
+  type LoadDefinition,
+  type RunDefinition,
+  type Schedule,
+  type ScheduleDefinition,
+  sourceKinds,
+} from './schema.ts';
 
-/** Number of runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */
+/** Runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */
 const RUNS_AT_A_TIME = 10;
 
 /**
- * Renders the documents of runs, each with its first MAX_TOLD_ITEMS items. A run's files, counts
- * and rejects are those of the jobs that it created, not those of earlier jobs that had loaded the
- * same bytes.
+ * Shows the first MAX_TOLD_ITEMS items. Files, counts and rejects exclude earlier jobs that had
+ * loaded the same bytes.
  */
 export async function renderScheduleRuns(db: Database, runs: readonly ScheduleRun[], baseUrl: string) {
   const documents: ReturnType<typeof renderDocument>[] = [];
@@ -58,7 +65,7 @@ async function readWork(db: Database, runs: readonly ScheduleRun[]): Promise<Run
   return { items, loads, exports, rejects };
 }
 
-function kindOf({ definition }: ScheduleRun): 'load' | 'export' {
+function kindOf({ definition }: { readonly definition: object }): 'load' | 'export' {
   return (definition as RunDefinition).load === undefined ? 'export' : 'load';
 }
 
@@ -173,7 +180,7 @@ function historyOf({ name, definition, status, createdAt, startedAt, endedAt }: 
   };
 }
 
-/** Members of a definition that may contain secrets or addresses. */
+/** These may contain secrets or addresses. */
 const unshown: readonly string[] = [...sourceKinds, 'emails'];
 
 function optionsOf({ load, export: exported }: RunDefinition) {
@@ -195,4 +202,54 @@ function inOrder<T>(items: readonly RunItem[], jobs: ReadonlyMap<string, T>): re
 
 function statusesOf(jobs: readonly ItemJob<{ readonly jobId: string; readonly status: string }>[]) {
   return new Map<string | null, string>(jobs.map(({ job }) => [job.jobId, job.status]));
+}
+
+const runsAtATime = 4;
+
+export async function renderSchedules(db: Database, schedules: readonly Schedule[], now: Date) {
+  const atATime = pLimit(runsAtATime);
+  return Promise.all(
+    schedules.map((schedule) =>
+      atATime(async () => {
+        const { environmentId, definition } = schedule;
+        const runs = await readRuns(db, { environmentId, name: definition.name }, SHOWN_RUNS);
+        return renderSchedule(schedule, runs, now);
+      }),
+    ),
+  );
+}
+
+function renderSchedule({ definition, pausedAt }: Schedule, runs: readonly ScheduleRun[], now: Date) {
+  const { name, cron, timezone, enabled, load } = definition;
+  const isDue = enabled && pausedAt === null;
+  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), NEXT_DUE_TIMES) : [];
+  const text = (ms: number): string => new Date(ms).toISOString();
+  return {
+    schedule: name,
+    kind: kindOf({ definition }),
+    definition,
+    what: load === undefined ? describeExport(definition.export) : describeSource(load),
+    cron,
+    time_zone: timezone,
+    enabled,
+    paused_at: pausedAt?.toISOString() ?? null,
+    missed: definition.missed,
+    overlap: definition.overlap,
+    next_due: due[0] === undefined ? null : text(due[0]),
+    next_times: due.map(text),
+    runs: runs.map(renderShortRun),
+  };
+}
+
+/** Headers, keys and parameters may be secret. */
+function describeSource(load: LoadDefinition): string {
+  const { files, http, s3, command } = load;
+  if (files !== undefined) return `files ${files.pattern}`;
+  if (http !== undefined) return `http ${http.url.replace(/[?#].*$/s, '')}`;
+  return s3?.url ?? `command ${command?.name}`;
+}
+
+function describeExport({ range, to_dir }: ScheduleDefinition['export'] = {}): string {
+  const what = range === undefined ? 'export' : `export of ${range.replaceAll('_', ' ')}`;
+  return to_dir === undefined ? what : `${what} to ${to_dir}`;
 }

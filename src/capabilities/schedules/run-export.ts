@@ -18,7 +18,7 @@ import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/** Requests the export. If `to_dir` is set, copies the files when the export is completed. */
+/** If `to_dir` is set, a later call copies the files of the completed export. */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
@@ -40,7 +40,7 @@ export async function runExportRun(
   await requestJob(context, run, exported, { ...resolved });
 }
 
-/** If the cursor has expired, logs a warning and exports everything. */
+/** If the cursor has expired, exports everything. */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,
@@ -87,8 +87,7 @@ async function requestJob(
 }
 
 /**
- * Copies the manifest last, because it shows that the copy is complete. A repeated call is
- * harmless.
+ * The manifest is last, because it shows that the copy is complete. A repeated call is harmless.
  */
 async function deliverExport(
   context: ScheduleContext,
@@ -98,7 +97,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // An earlier attempt has requested the export. The run waits until the export is completed.
+  // The run waits until the export is completed.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'The files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
@@ -115,8 +114,7 @@ async function deliverExport(
 }
 
 /**
- * Returns the absolute path of `toDir` and the root that contains it. Also called before the export
- * is requested, so that a wrong folder is refused early.
+ * Also called before the export is requested, so that a wrong folder is refused early.
  * @throws SourceFailure if `toDir` is outside `roots`
  */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
@@ -137,7 +135,7 @@ async function makeFolder(roots: readonly string[], toDir: string, run: RunAttem
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // A link could lead out of the folder. A broken link has no real path, so it is also refused.
+    // A link could lead out of the folder. A broken link has no real path.
     const real = await realpath(folder).catch(() => null);
     if (real === null || !isBelow(realRoot, real)) throw outside();
   }

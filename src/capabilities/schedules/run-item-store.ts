@@ -11,13 +11,13 @@ import { type Database, deleteWhere, findValue, prepared, rowsOf } from '../../p
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** Id of the job. `null` if the item was refused; the reason is then in `error`. */
+  /** `null` if the item was refused. The reason is then in `error`. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Replaces an item that was refused. Call it in the transaction that accepts the item's job. */
+/** Replaces a refused item. Call it in the transaction that accepts the item's job. */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -35,10 +35,7 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
     .execute();
 }
 
-/**
- * Returns the recipients of notifications about the run that created a job. `null` if there is no
- * such run, or if it notifies nobody.
- */
+/** `null` if no run created the job, or if the run notifies nobody. */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(prepared(db))`
     select r.definition -> 'notify' as notify
@@ -51,7 +48,7 @@ export async function readRunItems(db: Database, runId: number): Promise<readonl
   return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
 }
 
-/** Returns the items by run, in order. A run without items is missing from the map. */
+/** A run without items is missing. */
 export async function readItemsOfRuns(
   db: Database,
   runIds: readonly number[],
@@ -73,8 +70,8 @@ export async function readItemsOfRuns(
 }
 
 /**
- * Counts the rejects of the loads that runs created, by run and code, up to MAX_COUNTED_REJECTS of
- * each run. The most frequent code is first. A run without rejects is missing from the map.
+ * By run and code, the most frequent code first. Counts at most MAX_COUNTED_REJECTS of each run. A
+ * run without rejects is missing.
  */
 export async function countRejectsOfRuns(
   db: Database,
@@ -99,7 +96,7 @@ export async function countRejectsOfRuns(
   return new Map(rows.map(({ runId, codes }) => [runId, codes]));
 }
 
-/** Deletes refused items, because the next attempt may be able to accept them. */
+/** The next attempt may be able to accept refused items. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
   await deleteWhere(db, 'schedule_run_items', { runId }).where('job_id', 'is', null).execute();
 }

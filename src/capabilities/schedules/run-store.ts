@@ -20,7 +20,7 @@ declare module '../../postgres/columns.ts' {
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
-  /** Number of earlier due times that this run also covers. */
+  /** Earlier due times that this run also covers. */
   readonly missed: number;
   readonly definition: object;
   readonly skip: { readonly code: string; readonly reason: string } | null;
@@ -63,9 +63,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Drops refused items, items
- * whose job failed or was cancelled, and exports whose files no longer exist. Returns false if
- * there is no such run. Call it in a transaction.
+ * Only for a failed or skipped run. Drops refused items, items whose job failed or was cancelled,
+ * and exports whose files no longer exist. Returns false if there is no such run. Call it in a
+ * transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -103,7 +103,7 @@ export async function requeueRun(
   return true;
 }
 
-/** Deletes runs that ended at least `days` days ago, except the last run of each schedule. */
+/** Keeps the last run of each schedule. */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -119,10 +119,7 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/**
- * Creates a task for the first queued run of each schedule that has no active run. Skips locked
- * schedules.
- */
+/** For the first queued run of each schedule that has no active run. Skips locked schedules. */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(prepared(db))`
     with idle as (
@@ -201,7 +198,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Queues a waiting run again, because work remains after its jobs. */
+/** Work remains after the jobs of the run. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
@@ -225,7 +222,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/** Reads waiting runs after `after` whose jobs have all ended, in the order of their creation. */
+/** Waiting runs whose jobs have all ended, in the order of their creation. */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
   return selectRuns(prepared(db))

@@ -43,13 +43,12 @@ import { openHttp, unexpectedStatus } from './source-http.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** Pause after a transient error. All pauses together take about half an hour. */
+/** All pauses together take about half an hour. */
 export const runPauseMs = growing(15_000);
 
 /**
- * Performs a run until its jobs have been accepted. The run then waits for the jobs, without a
- * task. After a transient error of the source, the task is released. Any other error of the source
- * fails the run.
+ * Ends when the jobs have been accepted. The run then waits for them, without a task. After a
+ * transient error of the source, the task is released. Any other error of the source fails the run.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);
@@ -93,10 +92,10 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** Name of the item that records that the source could not be read. */
+/** Item that records that the source could not be read. */
 const sourceItem = 'source';
 
-/** Fails a run: immediately if its worker was lost, otherwise after its jobs have ended. */
+/** Immediately if the worker was lost, otherwise after the jobs have ended. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -142,7 +141,10 @@ async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dat
   return open(load[kind], access, dates);
 }
 
-/** Creates a load for each item that has not been loaded yet. @throws SourceFailure */
+/**
+ * Skips items that have been loaded.
+ * @throws SourceFailure
+ */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
@@ -171,7 +173,7 @@ async function runLoad(
   }
 }
 
-/** Shortens a key, because an entry in a PostgreSQL index may have at most about 2 700 bytes. */
+/** An entry in a PostgreSQL index has at most about 2 700 bytes. */
 function shortKey(key: string): string {
   if (Buffer.byteLength(key) <= 1_500) return key;
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;

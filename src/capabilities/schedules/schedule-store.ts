@@ -26,7 +26,6 @@ export interface StoredSchedule {
   readonly pausedAt: Date | null;
 }
 
-/** Lists the schedules of all environments if `environmentId` is `null`. */
 export function listSchedules(
   db: Database,
   environmentId: number | null,
@@ -43,7 +42,7 @@ export function hasSchedules(db: Database): Promise<boolean> {
   return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }
 
-/** Reads a schedule and locks it, so that no other process creates runs for its due times. */
+/** While it is locked, no other process creates runs for its due times. */
 export async function lockSchedule(
   db: Database,
   environmentId: number,
@@ -86,7 +85,7 @@ export async function setPaused(
   return numUpdatedRows > 0n;
 }
 
-/** Stores a definition that applies from `now`. Earlier due times get no runs. */
+/** The definition applies from `now`. Earlier due times get no runs. */
 export async function saveSchedule(
   db: Database,
   environmentId: number,
@@ -107,8 +106,8 @@ export async function saveSchedule(
 }
 
 /**
- * If a run is open, deletes only the definition, and the run ends as usual. Otherwise, also deletes
- * the history. Returns false if there is no such schedule. Call it in a transaction.
+ * If a run is open, deletes only the definition, and the run ends as usual. Returns false if there
+ * is no such schedule. Call it in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const key = { environmentId, scheduleName: name };
@@ -193,7 +192,7 @@ export async function setRange(
     .execute();
 }
 
-/** Stores the folder to which a run's export was copied. Does nothing if the claim is lost. */
+/** Does nothing if the claim is lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

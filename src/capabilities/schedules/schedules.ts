@@ -11,8 +11,7 @@ import { deleteRuns } from './run-store.ts';
 export const schedules: Capability = {
   name: 'schedules',
   jobs: {
-    // The report of a run includes how its jobs ended. A held job has not ended, so it is reported
-    // separately.
+    // The report of a run covers its ended jobs. A held job has not ended.
     async addresses(db, { type, jobId }) {
       if (type !== 'load.held' || jobId === null) return [];
       return addressesFor(await readNotifyOfJob(db, jobId), 'held');
@@ -24,6 +23,6 @@ export const schedules: Capability = {
   routes: async (optionTable, exportOptions) => ({
     schedules: (await import('./http.ts')).scheduleRoutes({ optionTable, exportOptions }),
   }),
-  declares: async () => (await import('./section.ts')).schedulesSection,
+  declares: async () => (await import('./file.ts')).schedulesSection,
   commands: { schedules: async () => (await import('./cli.ts')).schedules },
 };

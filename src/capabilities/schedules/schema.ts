@@ -25,9 +25,7 @@ import type { ExportOptions } from '../../export/options.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholders } from './source.ts';
 
-/**
- * Maximum number of schedules in an environment. Every worker reads all of them every RECONCILE_MS.
- */
+/** Per environment. Every worker reads all schedules every RECONCILE_MS. */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
@@ -187,7 +185,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Members of an export request. `checkExport` checks them with the reader of export requests. */
+/** `checkExport` checks these with the reader of export requests. */
 const requestMembers = ({ schema }: ExportOptions): Record<never, TSchema> =>
   Object.fromEntries(
     Object.entries<TSchema>(schema.properties).map(([name, member]) => [
@@ -275,13 +273,10 @@ export const oneSchedule = (jobOptions: JobOptions) => {
 export const publishedSchedule = (jobOptions: JobOptions) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(jobOptions)) as TSchema);
 
-/**
- * Definition of a schedule. Placeholders `${env:…}` are stored as written and filled in only when
- * they are used.
- */
+/** Placeholders `${env:…}` are stored as written and filled in only when they are used. */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule. Its due times up to `until` have been processed. */
+/** Due times up to `until` have been processed. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;
@@ -293,11 +288,9 @@ export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<ReturnType<typeof exported>> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/**
- * A run's copy of its schedule's definition, because the schedule may change while the run is open.
- */
+/** A copy, because the schedule may change while the run is open. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** The environment whose folders, variables and commands the run can use. */
+  /** Its folders, variables and commands are available. */
   readonly environment: string;
 }
 

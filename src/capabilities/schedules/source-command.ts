@@ -68,7 +68,6 @@ export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, c
 
 export type Commands = ReadonlyMap<string, Command>;
 
-/** @throws SourceFailure if the file cannot be read or is invalid */
 export async function readCommands(file: string | null, environment: string): Promise<Commands> {
   if (file === null) return new Map();
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -83,7 +82,7 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/** Parameters of every schedule: dates relative to the due time, in the schedule's time zone. */
+/** Relative to the due time, in the schedule's time zone. */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };
@@ -160,7 +159,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node discards unread output when the program ends. A second stream keeps this output.
+    // Node discards unread output when the program ends, unless a second stream keeps it.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -243,8 +242,7 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads a stream continuously, so that its writer never waits. The returned function returns the
- * last bytes that were read.
+ * Reads continuously, so that the writer never waits. The returned function returns the last bytes.
  */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
@@ -254,10 +252,9 @@ function keepLastBytes(stream: Readable): () => string {
   return () => kept.toString();
 }
 
-/** Minimum length of a value that is replaced. Shorter values are not treated as secrets. */
+/** Shorter values are not treated as secrets. */
 const shortestSecret = 4;
 
-/** Replaces the values of variables in a program's output with the names of the variables. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

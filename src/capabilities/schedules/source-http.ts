@@ -4,9 +4,9 @@ import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
-/** Maximum pause that a server can request with `Retry-After`. */
+/** Limit for `Retry-After`. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-/** Time limit for connecting. It is also the default limit for the start of the response. */
+/** Time limit for connecting, and then for the start of the response. */
 export const SOURCE_CONNECT_MS = 20_000;
 const MAX_REDIRECTS = 5;
 
@@ -15,28 +15,18 @@ type Headers = Readonly<Record<string, string>>;
 
 interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
   readonly allowHttp: boolean;
-  /** Time limit for the start of the response, in milliseconds. */
-  readonly answerMs: number;
 }
 
-/** A request. It is a POST if it has a body, otherwise a GET. */
 interface SourceRequest {
   readonly url: URL;
   readonly headers: Headers;
-  readonly body?: string;
 }
 
-function rulesOf(
-  { allow_http, allow_private }: Pick<SourceDefinition<'http'>, 'allow_http' | 'allow_private'>,
-  { allowPrivate, authorities }: Pick<HttpAccess, 'allowPrivate' | 'authorities'>,
-  answerMs = SOURCE_CONNECT_MS,
-): Rules {
-  return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };
-}
-
-/** Opens a file on a web server. Messages contain only the host, because the path may be secret. */
+/** Messages contain only the host, because the path may be secret. */
 export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
-  const rules = rulesOf(definition, access);
+  const { allow_http: allowHttp, allow_private } = definition;
+  const { allowPrivate, authorities } = access;
+  const rules = { allowHttp, allowPrivate: allow_private && allowPrivate, authorities };
   return {
     async list() {
       const url = readUrl(fillIn(definition.url, access.variables));
@@ -58,13 +48,13 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/** Refuses invalid characters in a header, such as a line feed left at the end of a secret. */
+/** Such as a line feed left at the end of a secret. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the file name in a definition's URL. Its placeholders are not filled in. */
+/** Placeholders are not filled in. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -92,7 +82,7 @@ async function openPage(
     await answer.close();
     return 'unchanged';
   }
-  return { ...(await openAnswer(answer, host)), version };
+  return openAnswer(answer, host, version);
 }
 
 interface FinalAnswer {
@@ -100,19 +90,22 @@ interface FinalAnswer {
   readonly host: string;
 }
 
-/** Follows redirects. Does not send the headers to another server. @throws SourceFailure */
+/**
+ * Does not send the headers to another server.
+ * @throws SourceFailure
+ */
 async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
   let { url, headers } = original;
   let redirects = 0;
   while (true) {
     checkUrl(url, rules);
-    const answer = await request({ ...original, url, headers }, rules, signal);
+    const answer = await request({ url, headers }, rules, signal);
     const next = await nextUrl(answer, url);
     if (next === null) return { answer, host: url.host };
     await answer.close();
-    if (redirects === MAX_REDIRECTS || original.body !== undefined) {
-      const most = original.body === undefined ? `more than ${MAX_REDIRECTS} times` : 'a POST';
-      throw new SourceFailure('too_many_redirects', `${original.url.host} redirects ${most}`);
+    if (redirects === MAX_REDIRECTS) {
+      const message = `${original.url.host} redirects more than ${MAX_REDIRECTS} times`;
+      throw new SourceFailure('too_many_redirects', message);
     }
     if (url.protocol === 'https:' && next.protocol !== 'https:') {
       throw new SourceFailure('insecure_redirect', `${url.host} redirects to an unencrypted address`);
@@ -133,23 +126,18 @@ function checkUrl(url: URL, rules: Rules): void {
 }
 
 async function request(
-  { url, headers, body }: SourceRequest,
-  { answerMs, allowPrivate, authorities }: Rules,
+  { url, headers }: SourceRequest,
+  { allowPrivate, authorities }: Rules,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   try {
     return await sendRequest(url, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        accept: '*/*',
-        ...headers,
-        'accept-encoding': body === undefined ? 'gzip, identity' : 'identity',
-      },
-      body,
+      method: 'GET',
+      headers: { accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
       reach: allowPrivate ? 'any' : 'public',
       authorities,
       connectTimeoutMs: SOURCE_CONNECT_MS,
-      answerTimeoutMs: answerMs,
+      answerTimeoutMs: SOURCE_CONNECT_MS,
       signal,
     });
   } catch (error) {
@@ -185,8 +173,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-/** @throws SourceFailure unless the status is 200 and the encoding is one of those requested */
-async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
+async function openAnswer(answer: HttpAnswer, host: string, version: string | null): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
   if (failure !== null) {
@@ -195,7 +182,7 @@ async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   }
   return {
     bytes: readItem(answer.body, (error) => asFailure(error, host)),
-    version: null,
+    version,
     hints: { contentType: answer.headers['content-type'], contentEncodingGzip: encoding === 'gzip' },
     close: () => answer.close(),
   };
@@ -207,8 +194,8 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
 }
 
 /**
- * Code of a failure that affects only the item being opened. After any other failure, the other
- * items could not be opened either.
+ * This failure affects only the item being opened. After any other failure, the other items could
+ * not be opened either.
  */
 export const unexpectedStatus = 'unexpected_status';
 
@@ -224,8 +211,7 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
 }
 
 /**
- * Returns, as JSON, headers that make the next request conditional. Uses a value only if it is
- * short and plain ASCII.
+ * JSON of headers that make the next request conditional. Only short, plain ASCII values are used.
  */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({

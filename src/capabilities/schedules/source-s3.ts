@@ -18,10 +18,7 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 /* Import this module only on demand, because the AWS SDK takes long to load. */
 
-/**
- * Maximum number of listed items: one more than a run loads, so that the run sees whether items
- * remain.
- */
+/** One more than a run loads, so that the run sees whether items remain. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {
@@ -36,7 +33,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/** To find the oldest objects, the source lists all keys, because S3 sorts them by name. */
+/** Lists all keys to find the oldest objects, because S3 sorts them by name. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
@@ -55,8 +52,7 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // Checks an endpoint whose host is an IP address. The addresses of a host name are checked
-        // when the name is resolved.
+        // For a host that is an IP address. Host names are checked when they are resolved.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
@@ -98,7 +94,7 @@ async function listOldest(
   };
   for await (const { listed } of walkPages(null, read)) {
     for (const { Key, ETag, Size, LastModified } of listed) {
-      // Some tools represent a folder as an object whose name ends with a slash.
+      // Some tools store a folder as an object whose name ends with a slash.
       if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
       const version = ETag === undefined || ETag === '' ? null : ETag;
       if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
@@ -144,7 +140,7 @@ function asFailure(error: unknown, what: string): SourceFailure {
     return new SourceFailure('private_address', `${message}; SCHEDULES_ALLOW_PRIVATE would have to allow it`);
   }
   const status = $metadata?.httpStatusCode;
-  // Status 412 means that the object was replaced after it was listed.
+  // Status 412: the object was replaced after it was listed.
   const isTransient = status === undefined || status >= 500 || status === 429 || status === 412;
   return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { isTransient, cause: error });
 }

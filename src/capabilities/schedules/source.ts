@@ -14,24 +14,21 @@ export const MAX_RUN_ITEMS = 1_000;
 
 export interface Source {
   /**
-   * Lists the items to load now, in order. Items for which `isDone` returns true may be omitted.
+   * In order. May omit items for which `isDone` returns true.
    * @throws SourceFailure
    */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close?(): void;
 }
 
-/** Returns true if a version of an item has already been loaded, by this run or an earlier one. */
+/** True if this run or an earlier one has loaded the version. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
-  /** Identifies the item. Contains no secret. */
+  /** Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /**
-   * Text that changes when the content changes. `null` if the version is not known before the item
-   * is opened.
-   */
+  /** Changes with the content. `null` if it is not known before the item is opened. */
   readonly version: string | null;
   /** `lastVersion` is the version that was loaded last. @throws SourceFailure */
   open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
@@ -39,29 +36,23 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Version with which the next run compares. `null` if there is no version. */
+  /** The next run compares with it. `null` if there is no version. */
   readonly version: string | null;
-  readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
+  readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip'>;
   readonly mayBeEmpty?: boolean;
-  /**
-   * Maximum pause between two bytes, in milliseconds. It applies instead of the minimum rate of
-   * uploads.
-   */
+  /** Maximum milliseconds between two bytes. Applies instead of the minimum rate of uploads. */
   readonly stallMs?: number;
-  /** Checks the item after its last byte has been read. Throws if the item is incomplete. */
+  /** Call it after the last byte. Throws if the item is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }
 
-/**
- * Thrown if a source cannot be read. If `isTransient` is true, a later attempt may succeed. The
- * message contains no secret.
- */
+/** If `isTransient`, a later attempt may succeed. The message contains no secret. */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly isTransient: boolean;
-  /** Pause requested by the server. 0 if it requests none. */
+  /** 0 if the server requests none. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -80,7 +71,6 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Converts errors of `bytes` to failures of the source. */
 export async function* readItem(
   bytes: AsyncIterable<Uint8Array>,
   toFailure: (error: unknown) => SourceFailure,
@@ -94,10 +84,13 @@ export async function* readItem(
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Placeholders of schedules. A schedule may use the variables granted to its environment. */
+/** A schedule may use the variables granted to its environment. */
 export const placeholders = new Placeholders('SCHEDULE_');
 
-/** Replaces each `${env:…}` with its value. The result must not be logged. @throws SourceFailure */
+/**
+ * The result must not be logged.
+ * @throws SourceFailure
+ */
 export function fillIn(value: string, variables: Variables): string {
   return placeholders.fillIn(value, (name) => {
     const text = variables[name];
@@ -110,9 +103,7 @@ export function fillIn(value: string, variables: Variables): string {
 
 const filesAtATime = 8;
 
-/**
- * Opens plain files below `roots`, sorted by name. Refuses links that lead out of these folders.
- */
+/** Sorted by name. Refuses links that lead out of the roots. */
 export function openLocalFiles({ pattern }: { readonly pattern: string }, roots: readonly string[]): Source {
   return {
     async list() {
@@ -125,7 +116,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A path without wildcards is opened directly, so that a failure states the reason.
+      // Without wildcards, a failure states the reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const items = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return items.filter((item) => item !== null);
@@ -159,7 +150,10 @@ async function inspect(path: string, roots: readonly (string | null)[]): Promise
 
 const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
 
-/** Returns `null` if the file is missing. @throws SourceFailure if the file cannot be read */
+/**
+ * `null` if the file is missing.
+ * @throws SourceFailure if it cannot be read
+ */
 function nullIfGone(cause: unknown, path: string): null {
   if (cause instanceof SourceFailure) throw cause;
   const { code, message } = cause as NodeJS.ErrnoException;
@@ -171,10 +165,7 @@ function versionOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}`;
 }
 
-/**
- * Flags for opening a file. They refuse a link that was created in the meantime, and do not wait
- * for the writer of a pipe.
- */
+/** Refuses a link that was created meanwhile, and does not wait for the writer of a pipe. */
 const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function openFile(path: string, real: string): Promise<OpenItem> {

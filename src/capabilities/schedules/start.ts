@@ -14,10 +14,7 @@ import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
 const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
-/**
- * Every RECONCILE_MS, creates runs for due times, creates tasks for runs, and ends runs whose jobs
- * have ended. Several processes may do this at the same time. Calls `onQueued` for new tasks.
- */
+/** Several processes may do this at the same time. Calls `onQueued` for new tasks. */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
     await seeToSchedules(context).then(
@@ -39,10 +36,10 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   return tasks.length > 0;
 }
 
-/** Maximum milliseconds by which `considered_until` is behind the clock while no run is due. */
+/** Lag of `considered_until` behind the clock while no run is due. */
 const considerAgainMs = 30_000;
 
-/** Creates the runs that are due, each exactly once, however many processes call this. */
+/** Creates each run exactly once, however many processes call this. */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
   let count = 0;
@@ -69,7 +66,7 @@ async function makeRuns(
   now: Date,
 ): Promise<number> {
   return inTransaction(context.pool, async ({ db }) => {
-    // The schedule may have been changed or deleted after it was read.
+    // Another process may have changed or deleted the schedule.
     const schedule = await holdSchedule(db, environmentId, name);
     if (schedule === null) return 0;
     const due = findDue(schedule, now);
@@ -92,7 +89,7 @@ async function makeRuns(
 const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
-/** Returns the runs for the times in `due`, according to the schedule's policy for missed times. */
+/** Applies the schedule's policy for missed times. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const missed = due.filter(isMissed);
@@ -136,8 +133,8 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
 }
 
 /**
- * Creates a run requested by a person. `asked`: the run is new. `again`: a failed or skipped run
- * for `dueAt` is repeated. `known`: the run for `dueAt` is open or has succeeded.
+ * `asked`: the run is new. `again`: a failed or skipped run for `dueAt` is repeated. `known`: the
+ * run for `dueAt` is open or has succeeded.
  * @throws InputError `not_found`
  */
 export async function askForRun(

@@ -63,7 +63,7 @@ const guard = (name: string, what: string) =>
     `${name} ${guardRule}`,
   );
 
-const options = {
+export const undoBody = object('Options of an undo.', {
   plan: optional(
     Type.Boolean({
       description: 'Only show what the undo would do. Apply the plan to do it.',
@@ -74,6 +74,4 @@ const options = {
   max_errors: guard('max_errors', 'profiles than this are kept'),
   max_changed: guard('max_changed', 'profiles than this would change'),
   max_removed_values: guard('max_removed_values', 'property values than this would be removed'),
-};
-
-export const undoBody = object('Options of an undo.', options);
+});

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
+import { openSendContext } from '../../../src/capabilities/notifications/deliver.ts';
 import { queueDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { defaultOutcomes, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';

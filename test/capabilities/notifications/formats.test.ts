@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import type { DeliveryDetail as Delivery } from '../../../src/capabilities/notifications/api.ts';
-import { briefOf } from '../../../src/capabilities/notifications/brief.ts';
-import { formats } from '../../../src/capabilities/notifications/formats.ts';
+import { briefOf, formats } from '../../../src/capabilities/notifications/brief.ts';
 import type { EventBody } from '../../../src/capabilities/notifications/record.ts';
 import { type ErrorBody, form, openServer, signIn } from '../../support/servers/http.ts';
 import { runCommand } from '../../support/servers/run-command.ts';

@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Interrupted } from '../../../src/base/errors.ts';
 import { LEASE_MS } from '../../../src/base/limits.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
-import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
 import {
   type DeliveryPolicy,
+  openSendContext,
   readDeliveryPolicy,
   type SendContext,
 } from '../../../src/capabilities/notifications/deliver.ts';

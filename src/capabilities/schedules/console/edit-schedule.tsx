@@ -40,9 +40,7 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/**
- * Drafts a schedule for the job. If a schedule created the job, uses the source of that schedule.
- */
+/** If a schedule created the job, uses the source of that schedule. */
 function draftOf({ schedules, job }: Model): object {
   const { kind, name = '' } = job?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
@@ -68,7 +66,7 @@ function Draft({ model }: { readonly model: Model }): VNode {
   );
 }
 
-/** Returns the part of a definition that repeats a job: an export, or a load without its source. */
+/** Without the source of a load. */
 function workOf(job: JobDetail): { readonly load?: object; readonly export?: object } {
   if (job.type === 'export') {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(job);

@@ -11,7 +11,7 @@ export const part: Part = {
     schedules_failing: (name) => ['See why', screenHref(name === null ? '/schedules' : `/schedules/${name}`)],
     runs_skipped: () => ['See them', screenHref('/schedules')],
   },
-  // A schedule made from truncated options would not do the same as the job.
+  // With truncated options, a schedule would not do the same as the job.
   JobMenu: ({ job: { job_id, status, options_cut } }) =>
     status === 'completed' && !options_cut ? (
       <a class="button button-quiet" href={screenHref('/schedules/-/new', { from: job_id })}>

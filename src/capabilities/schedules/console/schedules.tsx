@@ -120,7 +120,7 @@ function whyOf({ failure, held_job, last_error }: RunState): string | null {
 
 const squares = 14;
 
-/** Draws a square for each run, with the newest at the right. Shape and colour show the outcome. */
+/** The newest run is at the right. Shape and colour show the outcome. */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (
@@ -149,7 +149,7 @@ export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
-  // The API does not return a deleted schedule, but still lists the schedule's runs if one is open.
+  // The API does not return a deleted schedule, but lists its runs while one is open.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();
@@ -236,7 +236,6 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): reado
   ];
 }
 
-/** Returns `null` if the run did not start or has not ended. */
 function tookMs({ status, phases }: ScheduleRun): number | null {
   const start = phases.find(({ phase }) => phase === 'started');
   const end = phases.find(({ phase }) => phase === status);
