@@ -107,7 +107,6 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
  */
 const longestPlaced = 190;
 
-/** Names to try in `done` or `failed`. */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);

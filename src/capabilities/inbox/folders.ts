@@ -19,7 +19,6 @@ import { codeOf } from '../../files/disk.ts';
 import { classifyName, mappingName } from './context.ts';
 import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from './files.ts';
 
-/** Returns `null` if the path does not exist. Does not follow a symbolic link. */
 export async function statOf(path: string): Promise<BigIntStats | null> {
   try {
     return await lstat(path, { bigint: true });

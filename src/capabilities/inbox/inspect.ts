@@ -17,7 +17,6 @@ export interface FolderScan {
   readonly held: readonly string[];
 }
 
-/** Returns `null` if no process has watched the inbox yet. */
 export async function inspectInbox(
   db: Database,
   directory: string,

@@ -100,7 +100,6 @@ export class FolderMapping {
     return reading;
   }
 
-  /** If the error file cannot be written, the errors are only in the log. */
   async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
     try {

@@ -68,7 +68,7 @@ export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): str
   return [folder, name, inode, size, modifiedNs].join('/');
 }
 
-/** Files that are taken and not concluded. `at` is the current time of the database. */
+/** `at` is the current time of the database. */
 export async function readOpenInboxFiles(
   db: Database,
   inboxId: string,
@@ -203,7 +203,6 @@ export class InboxLock {
     this.#onLost = onLost;
   }
 
-  /** Returns true if this process has the lock. */
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {

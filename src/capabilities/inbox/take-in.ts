@@ -25,8 +25,8 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Accepts the load and inserts the file's row in one transaction. A file that cannot be loaded gets
- * a row with the reasons. A missing or changing file is left for a later scan.
+ * A file that cannot be loaded gets a row with the reasons. A missing or changing file is left for
+ * a later scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(

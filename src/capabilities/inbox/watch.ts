@@ -27,7 +27,7 @@ const shortestLookMs = 20;
 const longestLookMs = 2_000;
 const concludeMs = 500;
 const visitsAtATime = 4;
-/** Applies if the errors are not known to be transient. */
+/** Attempts whose errors are not known to be transient. */
 const maxFailures = 8;
 
 interface LockedInbox {
@@ -54,10 +54,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
     await previous?.lock.release();
   };
 
-  /**
-   * `null` if another process has the lock. If the inbox has a new id, another volume was mounted,
-   * so the watch starts again.
-   */
+  /** If the inbox has a new id, another volume was mounted, so the watch starts again. */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
     if (current !== null && (current.inbox.id !== inbox.id || current.inbox.path !== inbox.path))

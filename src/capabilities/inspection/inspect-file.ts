@@ -37,7 +37,7 @@ import {
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
-/** Of decoded text. */
+/** Limit for the decoded text. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
 /** Members of the response that depend only on the file's content. */

@@ -31,7 +31,6 @@ export async function maintainLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** If LAKE_EVERY is unset, removes the hot files instead. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,

@@ -95,7 +95,6 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** A deletion or the sweep may remove an uncommitted file. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }

@@ -69,10 +69,6 @@ export async function describeData(
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
-/**
- * The next commit includes the files.
- * @throws AbandonedFile
- */
 export async function storeData(
   db: Database,
   files: readonly Pick<WrittenFile, 'ref'>[],
@@ -86,7 +82,6 @@ export async function storeData(
   if (changed !== refs.length) throw new AbandonedFile();
 }
 
-/** They may contain erased data. Files that archive a retired table are not abandoned. */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
@@ -190,7 +185,7 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/** The next commit excludes the files. Only manifests have a `month`. */
+/** Only manifests have a `month`. */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,

@@ -30,7 +30,6 @@ export interface MonthState {
   /** The files may contain events that `sluice.events` lacks, or lack events that it contains. */
   readonly isStale: boolean;
   readonly isDue: boolean;
-  /** The month's events are being moved out of `sluice.events`. */
   readonly isRetiring: boolean;
 }
 
@@ -65,10 +64,6 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
     on conflict do nothing`;
 }
 
-/**
- * A month is due to be rewritten after LAKE_APPENDS appends, LAKE_SETTLE_HOURS after its end, or if
- * events were removed and the last rewrite was LAKE_REWRITE_HOURS ago.
- */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
     select
@@ -84,10 +79,6 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
     where environment_id = ${environmentId} and month = ${month}::date`;
 }
 
-/**
- * The files were added or, with `isReplaced`, replaced. Returns false if the month was changed
- * concurrently.
- */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -102,9 +93,7 @@ export async function settleMonth(
   return changed === 1;
 }
 
-/**
- * `sluice.events` has no more events of the month. Returns false if it was changed concurrently.
- */
+/** For a month without events in `sluice.events`. */
 export async function releaseMonth(
   db: Database,
   { environmentId, month }: LakeMonth,

@@ -15,7 +15,7 @@ export const lakeColumns = itemsTable<LakeColumn>({
 
 export interface LakeTable {
   readonly environmentId: number;
-  /** Part of the addresses of the table's files. A UUID. */
+  /** UUID in the addresses of the table's files. */
   readonly folder: string;
   /** Address of the file store when the metadata was written. `null` before that. */
   readonly location: string | null;
@@ -60,7 +60,6 @@ export async function setFields(
   return changed === 1;
 }
 
-/** Until the transaction ends. */
 export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
   await openTable(db, environmentId);
   const table = await firstRow<LakeTable>(db)`

@@ -5,9 +5,7 @@ import { endTask, repeatTask } from '../../tasks/store.ts';
 import { periodic, queuePeriodic } from '../../tasks/task-kind.ts';
 import { appendEvents } from './append-events.ts';
 
-/**
- * All workers share one task. It is due when LAKE_EVERY has passed since its previous run ended.
- */
+/** All workers share one task. */
 const appendJob: RunnerKind<System> = {
   ...periodic,
   name: 'append',

@@ -142,7 +142,6 @@ export function endOf({ phases, failure, ended_at, error_code, message }: RunDat
 
 export const shownJobs = 10;
 
-/** For a run, the pages of its jobs. */
 export function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];
@@ -164,7 +163,6 @@ export function clip(text: string, max: number): string {
   return clean.length > max ? `${clean.slice(0, max - 1).toWellFormed()}…` : clean;
 }
 
-/** Bodies of webhooks. Every attempt sends the same bytes. */
 export const formats: Readonly<Record<Format, (event: string) => string>> = {
   standard: (event) => event,
   slack: (event) => JSON.stringify(slackMessage(briefOf(JSON.parse(event) as EventBody))),

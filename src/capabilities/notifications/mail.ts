@@ -157,9 +157,8 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * Composes the plain-text message about an event: facts, one per line, then links. Callers choose
- * the names in the facts, so each fact is limited to one line. Among the headers, only the subject
- * contains such names.
+ * Each fact is limited to one line, because callers choose the names in it. Among the headers, only
+ * the subject contains such names.
  */
 
 interface LinkedFile {

@@ -43,9 +43,7 @@ export interface OidcSession {
   readonly fixedClaims: Readonly<Record<string, unknown>>;
   readonly liveClaims: Readonly<Record<string, unknown>>;
   readonly tokens: Buffer;
-  /** The provider must be asked again. */
   readonly isDue: boolean;
-  /** The provider has not answered for too long. */
   readonly isStale: boolean;
 }
 

@@ -100,7 +100,7 @@ export function readLoadRules(db: Database, loadId: number): Promise<RulesDocume
 
 export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
-/** Locks the load's row first, to prevent deadlocks. */
+/** Cannot deadlock, because the transaction has already locked the load's row. */
 export async function addFindings(
   db: Database,
   loadId: number,

@@ -89,7 +89,6 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** At most MAX_SCHEDULE_LABELS schedules. */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -186,7 +185,6 @@ function describeFailing({ environmentId, names, since, reason }: Failing): Need
 
 const minuteMs = 60_000;
 
-/** In the largest whole unit, such as "25 minutes". */
 function describeLength(ms: number): string {
   const minutes = Math.floor(ms / minuteMs);
   if (minutes < 1) return 'less than a minute';

@@ -32,7 +32,7 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/** Locks it until the transaction ends. Returns `null` if it is missing. */
+/** The lock lasts until the transaction ends. Returns `null` if the schedule is missing. */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -90,10 +90,7 @@ export interface ScheduleChanges {
   readonly unchanged: number;
 }
 
-/**
- * Runs in one transaction.
- * @throws InputError `invalid_field`
- */
+/** @throws InputError `invalid_field` */
 export function applySchedules(
   { db, acts }: ActContext,
   environmentId: number,

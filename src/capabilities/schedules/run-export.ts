@@ -40,7 +40,6 @@ export async function runExportRun(
   await requestJob(context, run, exported, { ...resolved });
 }
 
-/** If the cursor has expired, exports everything. */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,

@@ -48,7 +48,7 @@ export async function readRunItems(db: Database, runId: number): Promise<readonl
   return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
 }
 
-/** A run without items is missing. */
+/** The map lacks runs without items. */
 export async function readItemsOfRuns(
   db: Database,
   runIds: readonly number[],
@@ -70,8 +70,8 @@ export async function readItemsOfRuns(
 }
 
 /**
- * By run and code, the most frequent code first. Counts at most MAX_COUNTED_REJECTS of each run. A
- * run without rejects is missing.
+ * The most frequent code is first. Counts at most MAX_COUNTED_REJECTS of each run. The map lacks
+ * runs without rejects.
  */
 export async function countRejectsOfRuns(
   db: Database,

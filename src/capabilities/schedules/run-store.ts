@@ -63,9 +63,8 @@ export async function insertRun(
 }
 
 /**
- * Only for a failed or skipped run. Drops refused items, items whose job failed or was cancelled,
- * and exports whose files no longer exist. Returns false if there is no such run. Call it in a
- * transaction.
+ * Drops refused items, items whose job failed or was cancelled, and exports whose files no longer
+ * exist. Returns false unless the run failed or was skipped. Call it in a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -119,7 +118,7 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/** For the first queued run of each schedule that has no active run. Skips locked schedules. */
+/** Only schedules without an active run get a task. Skips locked schedules. */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(prepared(db))`
     with idle as (
@@ -198,7 +197,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Work remains after the jobs of the run. */
+/** For a run with work after its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }

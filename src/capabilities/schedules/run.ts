@@ -95,7 +95,7 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
 /** Item that records that the source could not be read. */
 const sourceItem = 'source';
 
-/** Immediately if the worker was lost, otherwise after the jobs have ended. */
+/** Fails immediately if the worker was lost, otherwise after the jobs have ended. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -141,10 +141,7 @@ async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dat
   return open(load[kind], access, dates);
 }
 
-/**
- * Skips items that have been loaded.
- * @throws SourceFailure
- */
+/** @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,

@@ -25,7 +25,7 @@ import type { ExportOptions } from '../../export/options.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholders } from './source.ts';
 
-/** Per environment. Every worker reads all schedules every RECONCILE_MS. */
+/** Per environment. Every worker reads all of them every RECONCILE_MS. */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
@@ -290,7 +290,6 @@ export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>
 
 /** A copy, because the schedule may change while the run is open. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** Its folders, variables and commands are available. */
   readonly environment: string;
 }
 

@@ -89,7 +89,6 @@ async function makeRuns(
 const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
-/** Applies the schedule's policy for missed times. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const missed = due.filter(isMissed);

@@ -16,7 +16,6 @@ export interface RefusedLine {
   /** Position in the chunk, counted from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Properties that are left unchanged. */
   readonly names: readonly string[];
 }
 
@@ -46,7 +45,6 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** For each line, stores the current and the planned state of the profile. */
 export async function planPutBack(
   db: Database,
   entity: Entity,

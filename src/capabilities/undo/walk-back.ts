@@ -13,9 +13,8 @@ interface State {
   /** Properties as JSON text, in which numbers keep all their digits. */
   readonly properties: string;
   readonly company: string | null;
-  /** The last writer. */
   readonly writtenBy: Author;
-  /** Transaction of that write. */
+  /** Transaction of the last write. */
   readonly position: number;
 }
 

@@ -158,7 +158,6 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Only for columns that become properties, in the form of the API. */
 export function typesWith(types: Types, map: ColumnMap, inspection: Inspection): string[] {
   const typed = inspection.columns.filter((column) =>
     becomesWith(map, inspection, column)?.startsWith(within),

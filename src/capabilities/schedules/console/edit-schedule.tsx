@@ -40,7 +40,6 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/** If a schedule created the job, uses the source of that schedule. */
 function draftOf({ schedules, job }: Model): object {
   const { kind, name = '' } = job?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
@@ -66,7 +65,6 @@ function Draft({ model }: { readonly model: Model }): VNode {
   );
 }
 
-/** Without the source of a load. */
 function workOf(job: JobDetail): { readonly load?: object; readonly export?: object } {
   if (job.type === 'export') {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(job);

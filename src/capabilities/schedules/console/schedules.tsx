@@ -120,7 +120,6 @@ function whyOf({ failure, held_job, last_error }: RunState): string | null {
 
 const squares = 14;
 
-/** The newest run is at the right. Shape and colour show the outcome. */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (

@@ -6,7 +6,6 @@ const wordOf = (text: string): string => (isPlain(text) ? text : JSON.stringify(
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** One member per line. Lists are written as JSON. */
 export function writeYaml(value: object, indent = ''): string {
   return Object.entries(value)
     .filter(([, member]) => member !== undefined)
