@@ -22,6 +22,7 @@ import {
 } from './file-store.ts';
 import { bitsOf } from './id-filter.ts';
 import { recordErasure } from './month-store.ts';
+import { columnList } from './table-store.ts';
 
 export const lake: Capability = {
   name: 'lake',
@@ -38,7 +39,7 @@ export const lake: Capability = {
     failed: (db, environmentId) => recordErasure(db, environmentId, null, { isStale: true }),
     findMovedUntil,
   },
-  definitions: async () => (await import('./columns.ts')).columns,
+  definitions: async () => columnList,
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
 };

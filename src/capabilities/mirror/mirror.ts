@@ -15,8 +15,7 @@ import type { EndSeam } from '../../load/seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
 import { inTaskTransaction } from '../../tasks/worker-store.ts';
-import { mirrorField } from './api.ts';
-import { describeMirror, type KeptReason, mirrorOf, type ShownMirror } from './outcome.ts';
+import { describeMirror, type KeptReason, mirrorField, mirrorOf, type ShownMirror } from './api.ts';
 import {
   forgetMirror,
   forgetMissing,

@@ -11,7 +11,7 @@ import type { GuardLimit } from '../../domain/guards.ts';
 import { isKey } from '../../postgres/change-log.ts';
 import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
-import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
+import { type KeptReason, type Mirrored, mirrorOf } from './api.ts';
 
 /** As JSON. `null` before the decision, and for loads that are not mirrors. */
 export const mirrored = sql<Mirrored | null>`(

@@ -3,7 +3,7 @@ import type { ExportWarning } from '../../domain/export.ts';
 import type { RefusalReason } from '../../domain/job.ts';
 import type { Run } from '../../http/run.ts';
 import type { JobDetail as LoadDetail } from '../../load/api.ts';
-import type { Format } from './names.ts';
+import type { Format } from './api.ts';
 import type { EventBody } from './record.ts';
 
 /*

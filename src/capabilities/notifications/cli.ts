@@ -16,10 +16,10 @@ import { exitCodes, UsageError } from '../../cli/errors.ts';
 import { withEnvironment } from '../../cli/session.ts';
 import { printDone, printList } from '../../cli/terminal.ts';
 import { type Outcome, outcomes } from '../../domain/job.ts';
+import { defaultJobKinds, defaultOutcomes, formatNames, type JobKind, jobKinds } from './api.ts';
 import { openSendContext, readDeliveryPolicy } from './deliver.ts';
 import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import type { Replay } from './delivery-store.ts';
-import { defaultJobKinds, defaultOutcomes, formatNames, type JobKind, jobKinds } from './names.ts';
 import { listSubscriptions } from './subscription-store.ts';
 import { addSubscription, removeSubscription, rotateSecret, usualOverlapHours } from './subscriptions.ts';
 

@@ -11,7 +11,7 @@ import {
   rowsOf,
   updateWhere,
 } from '../../postgres/database.ts';
-import type { Channel, DeliveryState } from './names.ts';
+import type { Channel, DeliveryState } from './api.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes the

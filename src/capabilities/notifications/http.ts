@@ -19,9 +19,16 @@ import { render } from '../../http/render.ts';
 import { type Route, route } from '../../http/route.ts';
 import { choice, listOf, object, text, uuid } from '../../http/schema.ts';
 import {
+  channels,
+  defaultJobKinds,
+  defaultOutcomes,
   deliveryDetail,
   deliveryPage,
+  deliveryStates,
+  formatMeaning,
+  formatNames,
   issuedSubscription,
+  jobKinds,
   replayed,
   subscription,
   testDelivery,
@@ -29,15 +36,6 @@ import {
 import { openSendContext, readDeliveryPolicy } from './deliver.ts';
 import { renderDelivery, renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import { countDeliveries, listDeliveries, readAttempts } from './delivery-store.ts';
-import {
-  channels,
-  defaultJobKinds,
-  defaultOutcomes,
-  deliveryStates,
-  formatMeaning,
-  formatNames,
-  jobKinds,
-} from './names.ts';
 import { listSubscriptions, readEventBody } from './subscription-store.ts';
 import { addSubscription, removeSubscription } from './subscriptions.ts';
 

@@ -3,8 +3,8 @@ import type { Outcome } from '../../domain/job.ts';
 import type { DueTask } from '../../domain/task.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
+import type { EventType, JobKind } from './api.ts';
 import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-store.ts';
-import type { EventType, JobKind } from './names.ts';
 import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';
 
 /** Body of a webhook. Mail is composed from the same body. */

@@ -16,8 +16,8 @@ import { type Declaration, defineSection, type ItemChange } from '../../cli/seam
 import { outcomes } from '../../domain/job.ts';
 import { type ActContext, act } from '../../postgres/acts.ts';
 import type { Database } from '../../postgres/database.ts';
+import { defaultJobKinds, defaultOutcomes, formatMeaning, formatNames, jobKinds } from './api.ts';
 import { readDeliveryPolicy } from './deliver.ts';
-import { defaultJobKinds, defaultOutcomes, formatMeaning, formatNames, jobKinds } from './names.ts';
 import { isSecret } from './send-webhook.ts';
 import {
   changeSubscription,

@@ -10,8 +10,8 @@ import {
   selectWhere,
   updateWhere,
 } from '../../postgres/database.ts';
+import type { EventType, Format, JobKind } from './api.ts';
 import { killDeliveries, type Recipient, redirectDeliveries } from './delivery-store.ts';
-import type { EventType, Format, JobKind } from './names.ts';
 
 /** Excludes the secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;

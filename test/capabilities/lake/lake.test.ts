@@ -2,10 +2,10 @@ import { parquetMetadata } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../../src/access/environment-store.ts';
-import { columns } from '../../../src/capabilities/lake/columns.ts';
 import type { WrittenFile } from '../../../src/capabilities/lake/file-store.ts';
 import { readGroups } from '../../../src/capabilities/lake/read-events.ts';
 import type { LakeColumn } from '../../../src/capabilities/lake/table-store.ts';
+import { columnList } from '../../../src/capabilities/lake/table-store.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { prune } from '../../../src/jobs/prune.ts';
 import { exportAll, records, texts } from '../../support/files/export-files.ts';
@@ -32,7 +32,7 @@ beforeEach(async () => {
 afterEach(() => t.close());
 
 const applyColumns = (items: readonly LakeColumn[]) =>
-  apply(t, t, { lake_columns: items }, { lists: [columns] });
+  apply(t, t, { lake_columns: items }, { lists: [columnList] });
 
 const names = ['page_view', 'signup', '=cmd()', `o'dd "näme"`];
 const metadatas = [

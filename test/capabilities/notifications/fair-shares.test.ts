@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
+import { defaultOutcomes, jobKinds } from '../../../src/capabilities/notifications/api.ts';
 import { openSendContext } from '../../../src/capabilities/notifications/deliver.ts';
 import { queueDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
-import { defaultOutcomes, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
 import { queues } from '../../support/servers/site.ts';

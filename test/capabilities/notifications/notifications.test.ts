@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Interrupted } from '../../../src/base/errors.ts';
 import { LEASE_MS } from '../../../src/base/limits.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
+import { defaultOutcomes, type JobKind, jobKinds } from '../../../src/capabilities/notifications/api.ts';
 import {
   type DeliveryPolicy,
   openSendContext,
@@ -20,7 +21,6 @@ import {
   listDeliveries,
 } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { openMailTransport } from '../../../src/capabilities/notifications/mail.ts';
-import { defaultOutcomes, type JobKind, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { sendWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
 import { listSubscriptions } from '../../../src/capabilities/notifications/subscription-store.ts';
 import {
