@@ -20,7 +20,6 @@ const long = [
   'test/integration/windows.test.ts',
   'test/integration/silent-connections.test.ts',
   'test/capabilities/personal/chaos/personal-data.test.ts',
-  'test/chaos/whole-service.test.ts',
   'test/capabilities/all-or-nothing/chaos/kills.test.ts',
   'test/chaos/silent-worker.test.ts',
   'test/chaos/machines.test.ts',

@@ -4,9 +4,17 @@
  */
 export const repeating: readonly string[] = [
   ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
-  ...['event-files', 'exports', 'finish', 'lost-api', 'neighbours', 'plans', 'queue-notify', 'soak'].map(
-    (name) => `test/chaos/${name}.test.ts`,
-  ),
+  ...[
+    'event-files',
+    'exports',
+    'finish',
+    'lost-api',
+    'neighbours',
+    'plans',
+    'queue-notify',
+    'soak',
+    'whole-service',
+  ].map((name) => `test/chaos/${name}.test.ts`),
   'test/capabilities/lake/chaos/lake.test.ts',
   'test/capabilities/undo/chaos/undo.test.ts',
   'test/contract/http/early-answers.test.ts',
