@@ -6,12 +6,11 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Baseline for loads: the SQL that an expert would write by hand. COPY loads the file into an
- * unlogged table, then one INSERT … SELECT … ON CONFLICT merges the rows into a table like
- * `sluice.users` in the same database. It does not validate, collect rejects or keep a ledger.
+ * Baseline for loads: SQL by an expert. COPY into an unlogged table, then one INSERT … ON CONFLICT
+ * into a table like `sluice.users`. It does not validate, collect rejects or keep a ledger.
  */
 export interface Baseline {
-  /** Loads the file. Returns the elapsed seconds. */
+  /** Returns the elapsed seconds. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
   readonly table: string;
@@ -19,7 +18,7 @@ export interface Baseline {
 }
 
 export interface MergeOptions {
-  /** Whether to skip unchanged rows with `where … is distinct from`. */
+  /** Skips unchanged rows with `where … is distinct from`. */
   readonly onlyChanged?: boolean;
 }
 
@@ -87,14 +86,13 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies a file of rows in sluice's stored form to `sluice.users`. Two connections copy one half of
- * the file each. A load cannot be faster than this copy, because the copy parses, checks and counts
- * nothing.
+ * Copies rows in stored form to `sluice.users` on two connections. A load cannot be faster, because
+ * the copy parses, checks and counts nothing.
  */
 export interface ReadyRows {
-  /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
+  /** In the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Copies the file. Returns the elapsed seconds. */
+  /** Returns the elapsed seconds. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -103,7 +101,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   const clients = [0, 1].map(() => new pg.Client({ connectionString: databaseUrl }));
   for (const client of clients) await client.connect();
   const [first] = clients as [pg.Client];
-  // The time columns are not copied, so they get their default values, as in sluice.
+  // The time columns get their default values, as in sluice.
   const { rows } = await first.query<{ columns: string }>(`
     select string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
     from information_schema.columns
@@ -132,10 +130,10 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Maximum length of a line in our files, in bytes. */
+/** Of our files, in bytes. */
 const longestLine = 64 * 1_024;
 
-/** Splits a file in two near its middle, at the end of a line. Returns a stream of each half. */
+/** Splits near the middle, at the end of a line. */
 export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {

@@ -29,7 +29,6 @@ const rows = Number(flags.rows);
 const turns = Number(flags.turns);
 const seconds = Number(flags.seconds);
 
-/** Returns the path of the bundle. */
 async function bundleWithout(outdir: string): Promise<string> {
   const plugin = {
     name: 'no-capabilities',
@@ -50,9 +49,7 @@ async function bundleWithout(outdir: string): Promise<string> {
 
 type Figures = Readonly<Record<string, number>>;
 
-/**
- * Returns the processor time of server, workers and database, in microseconds per row or record.
- */
+/** Of server, workers and database, in microseconds per row or record. */
 async function measure(service: Service, folder: string): Promise<Figures> {
   const figures: Record<string, number> = {};
   const spend = async (what: string, work: () => Promise<number>): Promise<void> => {
@@ -91,7 +88,7 @@ try {
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
   const results: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // The machine is cooler for the first run of each pair, so the order alternates.
+    // The machine is cooler for the first run of each pair.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {

@@ -35,12 +35,9 @@ const changedUsers = 1_000;
 const historySeconds = 10;
 const historyConnections = 1;
 const imagesOfOne = 50;
-/** Number of rows that one statement adds to the log. */
 const rowsAtATime = 1_000_000;
 
-/**
- * Processor time of PostgreSQL and of the service's Node processes, and elapsed time, in seconds.
- */
+/** Processor time of PostgreSQL and of the Node processes, and elapsed time, in seconds. */
 interface Cost {
   readonly postgres: number;
   readonly node: number;
@@ -80,8 +77,7 @@ async function version(): Promise<string> {
 }
 
 /**
- * Writes a file that always contains the same users. `changed` is the share of rows that differ
- * from the first file.
+ * The users are always the same. `changed` is the share of rows that differ from the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

@@ -12,7 +12,7 @@ import { writeWorkbook } from './workbook-file.ts';
 const rounds = 3;
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
-/** One kind of file. All kinds contain the same users. */
+/** All kinds of files contain the same users. */
 interface Way {
   readonly name: string;
   readonly file: string;
@@ -52,10 +52,7 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
   };
 }
 
-/**
- * `head` precedes the first record, `between` separates records, and `tail` follows the last
- * record.
- */
+/** `head` precedes the first record, `between` separates them, and `tail` follows the last. */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {
     yield head;
@@ -96,10 +93,9 @@ const ways: readonly Way[] = [
 ];
 
 /**
- * Loads files of different kinds in turn. All contain the same new users. For each kind, prints the
- * median time, the rate relative to a plain CSV in the same turn, and the peak memory of each
- * process. Then loads workbooks with a tenth of the rows, to show how memory grows with the size of
- * a workbook.
+ * Loads files of different kinds with the same new users in turn. Prints median times, rates
+ * relative to a plain CSV of the same turn, and peak memory. Then loads workbooks with a tenth of
+ * the rows, to show how memory grows.
  */
 export async function compareDialects(
   service: Service,

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * `csv` and `ndjson` are files that a user would send. `mixpanel` is an export of Mixpanel. `copy`
- * is input for COPY, with the columns in `readyColumns`.
+ * `csv` and `ndjson` are files of users, `mixpanel` is an export of Mixpanel, and `copy` is input
+ * for COPY with `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
@@ -21,7 +21,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/** Returns events sorted by time, at equal intervals over three months. */
+/** Sorted by time, at equal intervals over three months. */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;
@@ -53,7 +53,7 @@ function line(n: number, rows: number, format: EventsFormat): string {
     const ids = { distinct_id: user, $insert_id: n.toString(36).padStart(12, '0'), company_id: company };
     return `${JSON.stringify({ event: name, properties: { time: Date.parse(at), ...ids, ...properties } })}\n`;
   }
-  // This id is as long and as random as the id that sluice computes from an event's content.
+  // As long and as random as the id that sluice computes from an event.
   const id = [n, ~n]
     .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(36).padStart(6, '0').slice(-6))
     .join('');

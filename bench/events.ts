@@ -31,9 +31,8 @@ interface Measured {
 }
 
 /**
- * Loads a file of events sorted by time, first as new events and then again. Alternates these loads
- * with a COPY of the same events in stored form. The COPY uses two connections and a table with the
- * same indexes and partitions in the same PostgreSQL.
+ * Loads events sorted by time, first as new ones and then again, alternately with a COPY of them in
+ * stored form on two connections. The tables of both have the same indexes and partitions.
  */
 export async function compareEvents(
   service: Service,

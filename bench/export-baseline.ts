@@ -18,13 +18,10 @@ export interface Drained {
   readonly bytes: number;
 }
 
-/**
- * Exports by hand: runs the same queries as `COPY (…) TO STDOUT`, with a client that reads and
- * discards the rows.
- */
+/** Exports by hand: the same queries as `COPY (…) TO STDOUT`, whose rows the client discards. */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
-  /** Runs each query of an export. Returns PostgreSQL's plans. */
+  /** Returns PostgreSQL's plans. */
   explain(body: Body): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -55,7 +52,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/** `planFiles` requires a file store, but reads nothing from it, because nothing is archived. */
+/** Nothing is archived, so `planFiles` reads nothing from the store. */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
@@ -76,10 +73,7 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
   return bytes;
 }
 
-/**
- * Calls `work` in a transaction with the settings of an export. One setting turns off JIT
- * compilation, which costs more than it saves for a query that runs once.
- */
+/** With the settings of an export. JIT compilation costs more than it saves for one query. */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -92,7 +86,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Returns the seconds that `gzip -6` needs for a file. Discards its output. */
+/** Seconds that `gzip -6` needs for a file. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
@@ -120,9 +114,9 @@ export interface ExportedFile {
 }
 
 export interface Finished {
-  /** Seconds from the request until the job is completed. */
+  /** From the request until the job is completed. */
   readonly seconds: number;
-  /** Sum over all files of the export. */
+  /** Over all files of the export. */
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ExportedFile[];

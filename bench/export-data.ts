@@ -1,12 +1,11 @@
 import type pg from 'pg';
 
-/** Number of dates that have events. The last date is yesterday. */
+/** Dates that have events. The last one is yesterday. */
 export const days = 90;
 
 /**
- * Makes PostgreSQL create events of the stored users, the same number for each of `days` dates. An
- * event has about 330 bytes as NDJSON. `first` is the number of the first event, so that a later
- * call can add more.
+ * PostgreSQL creates events of the stored users, equally many for each of `days`, with some 330
+ * bytes as NDJSON. `first` is the number of the first, so that later calls can add more.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(
@@ -19,7 +18,7 @@ export async function addEvents(client: pg.Client, first: number, count: number)
     from sluice.users
     where environment_id = 1`,
   );
-  // Inserts the events sorted by time, as real events arrive.
+  // Sorted by time, as real events arrive.
   await client.query(
     `insert into sluice.events
       (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

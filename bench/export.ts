@@ -32,9 +32,7 @@ const users = Number(flags.users);
 const events = Number(flags.events);
 const turns = Number(flags.turns);
 
-/**
- * The exports that each turn runs. If `byHand` is set, the turn also runs the same queries by hand.
- */
+/** If `byHand` is set, a turn also runs the same queries by hand. */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
   { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },
   { name: 'CSV', body: { format: 'csv', compression: 'none' }, byHand: true },
@@ -73,10 +71,7 @@ async function fill(): Promise<void> {
   print(`${users} users, ${events} events over ${days} days; ${process.version}, PostgreSQL ${rows[0]?.v}\n`);
 }
 
-/**
- * Runs all exports one after another in each turn. Before the first turn, reads all tables once so
- * that they are in memory.
- */
+/** Reads all tables once before the first turn, so that they are in memory. */
 async function compare(): Promise<void> {
   await baseline.drain({ compression: 'none' });
   const measured = ways.map((way) => ({ ...way, seconds: [] as number[], hand: [] as number[], shown: '' }));
@@ -122,7 +117,7 @@ async function gzipAlone(): Promise<void> {
   );
 }
 
-/** Measures exports with filters. Their cost should depend only on the size of the result. */
+/** The cost of filters should depend only on the size of the result. */
 async function filtered(): Promise<void> {
   const day = new Date(Date.now() - 30 * 86_400_000).toISOString().slice(0, 10);
   const cases: Readonly<Record<string, Body>> = {
@@ -139,8 +134,7 @@ async function filtered(): Promise<void> {
 }
 
 /**
- * Changes 1 000 users spread over the whole table, and adds 1 000 events. Returns exports of the
- * changes since a cursor.
+ * Changes 1 000 users spread over the table, and adds 1 000 events. Returns exports of the changes.
  */
 async function increments(): Promise<Readonly<Record<string, Body>>> {
   const { rows } = await client.query<{ since: string }>('select sluice.current_cursor() as since');
@@ -156,7 +150,7 @@ async function increments(): Promise<Readonly<Record<string, Body>>> {
   };
 }
 
-/** Measures memory, which must not grow with the number of events. */
+/** Memory must not grow with the number of events. */
 async function scale(): Promise<void> {
   print('\n| events | seconds | rows/s | MB | peak RSS, MiB |');
   print('|---|---|---|---|---|');

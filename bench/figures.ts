@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** For an even number of values, returns the lower of the two middle values. */
+/** The lower of two middle values. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -17,17 +17,17 @@ export function megabytes(bytes: number): string {
 
 /** In seconds. */
 export interface CpuSeconds {
-  /** The process that receives files and sends responses. */
+  /** Receives files and sends responses. */
   readonly api: number;
   readonly workers: number;
   readonly postgres: number;
-  /** This process, which sends files. */
+  /** Sends files. */
   readonly client: number;
 }
 
 const ticksPerSecond = 100;
 
-/** Returns the processor time that each part of the system has used so far. Linux only. */
+/** Processor time of each part of the system so far. Linux only. */
 export function readCpu(service: Service): CpuSeconds {
   const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
   const { user, system } = process.cpuUsage();
@@ -53,13 +53,12 @@ function postmaster({ folder }: Service): number {
   return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Returns the seconds of processor time of a process and its children, including ended ones. */
+/** Processor seconds of a process and its children, including ended ones. */
 function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while its time was being read. Its time is now part of the time of ended
-    // children, so everything is read again.
+    // The time of a child that ended meanwhile is now part of that of ended children.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }

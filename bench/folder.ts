@@ -4,18 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const memoryDisk = '/dev/shm';
-/** File system type that statfs reports for a tmpfs. */
+/** File system type of a tmpfs. */
 const tmpfs = 0x01021994;
-/** Space in bytes that the largest bench needs by default for its files and its WAL. */
+/** Bytes that the largest bench needs by default for its files and its WAL. */
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches: TMPDIR if it is set, else the tmpfs, or the system's temporary
- * folder if the tmpfs has too little room.
+ * TMPDIR if it is set, else the tmpfs, or the system's temporary folder if the tmpfs is too small.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** Benches print this description, because their figures depend on the disk. */
+/** The figures of benches depend on the disk. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

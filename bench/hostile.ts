@@ -20,12 +20,12 @@ import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** The same file is sent again and again for at least this time, in milliseconds. */
+/** Milliseconds for which the same file is sent again and again. */
 const attackMs = 3_000;
 const idleMs = 6_000;
 /**
- * Minimum and maximum pause between two attacks, in milliseconds. The pause ends as soon as posting
- * an event takes about as long as on an idle service.
+ * Bounds of the pause between attacks. It ends when an event takes about as long as on an idle
+ * service.
  */
 const restMs = 1_000;
 const maxRestMs = 30_000;
@@ -38,10 +38,7 @@ interface Answered {
   readonly body: string;
 }
 
-/**
- * The server, and the key of the environment that sends harmful files. A separate thread sends the
- * files, so a delayed event means that the server was slow, not the sender.
- */
+/** A separate thread sends harmful files, so a delayed event means that the server was slow. */
 interface Target {
   readonly address: string;
   readonly key: string;
@@ -54,7 +51,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** Ordinary files that every tenant may send, for comparison. */
+/** Every tenant may send ordinary files. They are a comparison. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -72,16 +69,13 @@ function sender({ address, key }: Target): Send {
         for await (const piece of response) text += String(piece);
         resolve({ status: response.statusCode ?? 0, body: text });
       });
-      // The server may refuse the upload before it has received the whole body.
+      // The server may refuse the upload before it has the whole body.
       sending.on('error', (error) => reject(error));
       sending.end(body);
     });
 }
 
-/**
- * Posts an event every few milliseconds. Returns a function that stops posting and returns how long
- * each event took.
- */
+/** Returns a function that stops posting and returns how long each event took. */
 function startEvents(send: Send): () => Promise<number[]> {
   let isStopped = false;
   const event = Buffer.from('{"user_id":"u1","event_name":"opened","metadata":{"via":"bench"}}');
@@ -109,12 +103,12 @@ function startEvents(send: Send): () => Promise<number[]> {
 const at = (times: readonly number[], share: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-/** Runs the attack once. Returns the distinct responses. */
+/** Returns the distinct responses. */
 type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Creates the file. Runs before the measurement starts. */
+  /** Runs before the measurement starts. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
@@ -187,7 +181,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Without this pause, memory that the previous attack still uses would count for this attack.
+    // Memory of the previous attack would count for this one.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);
@@ -209,13 +203,12 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Tells the sending thread which step of which attack to run. */
+/** Which step of which attack the sending thread runs. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';
 }
 
-/** Runs each requested step in the sending thread, and reports the server's responses. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
   parentPort?.on('message', async ({ number, step }: Order) => {
@@ -224,7 +217,6 @@ function serveAttacks(target: Target): void {
   });
 }
 
-/** Starts the sending thread. Returns attacks that this thread prepares and runs. */
 function startAttacker(target: Target): readonly NamedAttack[] {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
   const order = async (message: Order): Promise<string> => {

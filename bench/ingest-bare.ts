@@ -1,11 +1,8 @@
 /**
- * A minimal server to compare sluice with: Fastify with its default JSON parser, a check of the key
- * and a schema for the body. It responds with 202. Before it responds, it does one of these:
- * `bare`: it writes nothing.
- * `insert`: it runs a prepared INSERT for each event, which also looks up the user's company.
- * `batched`: it inserts all waiting events with sluice's statement, at most two statements at a
- * time. It makes no other checks, so this figure is the most that batching can gain.
- * ingest-servers.ts starts this server as a separate process.
+ * A minimal server to compare sluice with, in a process of its own: Fastify with its JSON parser, a
+ * check of the key and a schema. `bare` writes nothing. `insert` runs a prepared INSERT per event,
+ * which looks up the company. `batched` inserts all waiting events with sluice's statement, two at
+ * a time: the most that batching can gain.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,10 +33,7 @@ const pool =
         options: '-c search_path=sluice,pg_catalog',
       });
 
-/**
- * For each waiting event, its text in the form that the statement expects, and the function that
- * responds to its request.
- */
+/** For each waiting event, its text for the statement, and the function that responds. */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];
 let running = 0;
 

@@ -9,10 +9,7 @@ import type { Service } from './service.ts';
 const warmUpSeconds = 3;
 const rowsPerCopy = 10_000;
 
-/**
- * Compares batches of events with two baselines: single events, and COPY of rows in stored form
- * into the same table.
- */
+/** Compares batches of events with single events, and with COPY of rows in stored form. */
 export async function compareBatches(
   client: pg.Client,
   service: Service,
@@ -62,10 +59,7 @@ function row(
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/**
- * Returns how many rows per second one connection copies. The rows are created before the
- * measurement.
- */
+/** Rows per second on one connection. They are created before the measurement. */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",

@@ -16,7 +16,7 @@ export interface Run {
 }
 
 export interface Measured extends Posted {
-  /** Number of rows in the table at the end of this run. */
+  /** Rows in the table at the end of this run. */
   readonly stored: number;
   /** Average number of records that share a statement. '' if unknown. */
   readonly perWindow: string;
@@ -25,9 +25,7 @@ export interface Measured extends Posted {
   readonly peakMib: number;
 }
 
-/**
- * Posts records to the target for some time. Throws unless the table contains all accepted records.
- */
+/** Throws unless the table contains all accepted records. */
 export async function measure(
   client: pg.Client,
   service: Service,
@@ -59,8 +57,7 @@ export async function measure(
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // If a user was sent twice, the table still has one row for that user, so the number of rows
-  // cannot be checked.
+  // A user that was sent twice is one row, so the rows cannot be checked.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const least = server === 'bare' ? 0 : accepted * items;
@@ -72,10 +69,7 @@ export function itemsOf(kind: RecordKind): number {
   return kind === 'batch' ? batchItems : 1;
 }
 
-/**
- * Starts counting statements. The returned function ends the count and returns the average number
- * of records per statement, or '' if there was no statement.
- */
+/** The returned function ends the count. '' if there was no statement. */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);
   return async () => {

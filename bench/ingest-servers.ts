@@ -11,14 +11,14 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/** `stop` does nothing: the service keeps running, because the baselines use its database. */
+/** `stop` does nothing, because the baselines use the service's database. */
 export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }
 
 /**
- * How bare Fastify handles a record before it responds. `bare`: not at all. `insert`: one INSERT
- * per record. `batched`: one INSERT for all waiting records.
+ * `bare`: nothing is stored. `insert`: one INSERT per record. `batched`: one for all waiting
+ * records.
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
 
@@ -40,8 +40,8 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
 }
 
 /**
- * Memory and processor time of a server process, and the processor time of PostgreSQL during the
- * same run. All values are `NaN` except on Linux.
+ * Memory and processor time of a server, and processor time of PostgreSQL in the same run. `NaN`
+ * except on Linux.
  */
 interface Costs {
   readonly peakMib: number;
@@ -49,7 +49,7 @@ interface Costs {
   readonly postgresMs: number;
 }
 
-/** Starts measuring. The returned function returns the costs since then. */
+/** The returned function returns the costs since this call. */
 export function observe({ pid }: Target, service: Service): () => Costs {
   if (process.platform !== 'linux') {
     return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });
@@ -64,7 +64,7 @@ export function observe({ pid }: Target, service: Service): () => Costs {
   });
 }
 
-/** Returns user and system time in milliseconds. The kernel counts in hundredths of a second. */
+/** User and system time in milliseconds. The kernel counts in hundredths of a second. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;

@@ -13,8 +13,8 @@ interface Case {
   readonly connections: number;
   readonly baseline: Baseline;
   /**
-   * The figure to compare with the baseline. `aim` is the minimum ratio for a rate (`perSecond`)
-   * and the maximum ratio for a latency (`p50`).
+   * `aim` is the least ratio to the baseline for a rate (`perSecond`), and the greatest for a
+   * latency (`p50`).
    */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;
@@ -28,10 +28,7 @@ const cases: readonly Case[] = [
   { kind: 'track', connections: 1, baseline: 'insert', of: 'p50', aim: 1.15 },
 ];
 
-/**
- * Compares single records with bare Fastify, alternating between the two. Each ratio compares two
- * runs in the same turn.
- */
+/** Single records and bare Fastify alternate. A ratio compares runs of the same turn. */
 export async function compareSingles(
   client: pg.Client,
   service: Service,

@@ -5,10 +5,7 @@ import type { openSystem } from '../src/processes/open-system.ts';
 
 const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
 
-/**
- * Runs an export of events in this process instead of a worker. Compresses the files with gzip,
- * unless their format already includes compression.
- */
+/** Runs in this process instead of a worker. Uses gzip unless the format includes compression. */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,
   environmentId: number,
@@ -34,13 +31,10 @@ export function exportEvents(
 }
 
 let most = 0;
-/** Returns the peak resident memory of all measurements so far, in MiB. */
+/** In MiB, over all measurements so far. */
 export const mostMemory = (): number => most;
 
-/**
- * Runs `work`. Returns its result, the elapsed seconds, and the processor seconds and peak resident
- * memory (in MiB) of this process.
- */
+/** Also returns the seconds, and the processor seconds and peak memory (in MiB) of this process. */
 export async function measure<T>(
   work: () => Promise<T>,
 ): Promise<{ seconds: number; cpu: number; peak: number; done: T }> {

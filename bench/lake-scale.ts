@@ -82,7 +82,7 @@ function report(
   print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MiB`);
 }
 
-/** Adds the same number of events to each month in the database, by random users. */
+/** Adds equally many events of random users to each month. */
 async function fill(environmentId: number, gone: number, events: number): Promise<void> {
   const each = Math.round(events / months);
   for (let month = gone; month < months; month++) {
@@ -139,7 +139,7 @@ async function readLake() {
   return Object.fromEntries(figures) as (typeof rows)[number];
 }
 
-/** Returns a retention in days. With this retention, the month at `index` has just expired. */
+/** With this retention in days, the month at `index` has just expired. */
 async function readMonth(index: number): Promise<number> {
   const { rows } = await sql<{ days: number }>`
     select floor(extract(epoch from now() - (date_trunc('month', now()) - ${months - 1 - index} * interval '1 month')) / 86400)::integer as days`.execute(

@@ -65,10 +65,7 @@ function gate(what: string, figure: number, bound: string, about = ''): void {
 
 type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'peak'>;
 
-/**
- * Alternately exports the events in the database and appends them to the lake. Both operations
- * read, compress and store the same events in the same way.
- */
+/** Both read, compress and store the same events in the same way. */
 async function appendInTurns(environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
   const exported: Measured[] = [];
@@ -78,7 +75,7 @@ async function appendInTurns(environmentId: number): Promise<void> {
     await sql`update lake_months set cursor = null`.execute(system.db);
     const second = await measure(() => appendEvents(context));
     await removeReplaced(system);
-    // The first turn does not count, because it includes compiling the code.
+    // The first turn includes compiling the code.
     if (turn === 0) continue;
     exported.push(first);
     appended.push(second);
@@ -107,9 +104,8 @@ async function moveAll(environmentId: number): Promise<void> {
 }
 
 /**
- * Removes the expired month from the database. With a lake, pruning moves the month to the lake.
- * Without a lake, pruning deletes the month, and this function creates it again for the next
- * measurement.
+ * With a lake, pruning moves the expired month. Without one, it deletes the month, which is then
+ * created again.
  */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };

@@ -12,12 +12,12 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** Number of parts of the load. The speeds of the first and the last part are compared. */
+/** The speeds of the first and the last part are compared. */
 const tenths = 10;
 
 /**
- * Measures one large load of new records into empty tables. Compares the speed at its start and
- * end, and samples the memory. Reports the cost of a row in processor time, on disk and in the WAL.
+ * Loads many new records into empty tables. Compares the speed at start and end, samples the
+ * memory, and reports a row's processor time, disk and WAL.
  */
 export async function measureLarge(
   service: Service,
@@ -76,10 +76,7 @@ async function printDisk(
   }
 }
 
-/**
- * Divides the load into tenths by the times at which its chunks ended. Prints the rows per second
- * of each tenth.
- */
+/** Rows per second of each tenth of the load, by the times at which its chunks ended. */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
     `select extract(epoch from c.done_at - l.started_at)::float8 as seconds, c.row_count as rows
@@ -111,20 +108,14 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /** Growth in MiB per minute: the slope of a line fitted to the samples. */
+  /** Slope of a line fitted to the samples. */
   readonly mibPerMinute: string;
 }
 
-/**
- * Share of the samples that are ignored at the start, because the heap still grows to its usual
- * size.
- */
+/** At the start, the heap still grows to its usual size. */
 const warmUpShare = 0.2;
 
-/**
- * Samples the resident memory of a process every second, until the returned function is called.
- * Linux only.
- */
+/** Samples every second until the returned function is called. Linux only. */
 function watchMemory(pid: number): () => MemoryOverTime {
   const samples: number[] = [];
   const timer = setInterval(() => samples.push(residentMib(pid)), 1_000);
@@ -144,7 +135,7 @@ function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** Returns the least-squares slope, per sample. */
+/** Least squares, per sample. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -126,7 +126,7 @@ async function users(bench: Bench, rows: number): Promise<void> {
   if (flags.only === undefined) await latency(bench);
 }
 
-/** Returns the names in a comma-separated list. Default: all names. */
+/** Default: all names. */
 function chosen(list: string | undefined, all: readonly string[]): readonly string[] {
   const names = list?.split(',') ?? all;
   const unknown = names.filter((name) => !all.includes(name));

@@ -6,7 +6,7 @@ import { writeUsersFile } from './users-file.ts';
 
 interface Step {
   readonly title: string;
-  /** Share of the rows that the file changes. `null` if all rows are new. */
+  /** Share of the rows. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
@@ -18,8 +18,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Alternately plans and loads a file of users: first all new, then repeated, then with some rows
- * changed. Prints the median times of plan and load, and the median ratio within a turn.
+ * Alternately plans and loads users: all new, repeated, then with some rows changed. Prints median
+ * times and their ratio within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -58,10 +58,7 @@ export async function comparePlans(
   }
 }
 
-/**
- * Loads a file that lacks 1 % of the users and does not change the others, alternately as an
- * ordinary load and as a mirror.
- */
+/** A file that lacks 1 % of the users, alternately as an ordinary load and as a mirror. */
 export async function compareMirrors(
   service: Service,
   client: pg.Client,
@@ -95,10 +92,7 @@ export async function compareMirrors(
 
 const times = 200;
 
-/**
- * Measures the milliseconds from sending an array of 100 users until its job is seen to be
- * completed.
- */
+/** Milliseconds from sending an array of 100 users until its job is seen to be completed. */
 export async function measureLatency(
   service: Service,
 ): Promise<{ readonly p50: number; readonly p99: number }> {

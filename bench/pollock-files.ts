@@ -1,25 +1,20 @@
 /*
- * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023). They contain one table of 83
- * records and nine columns: once undamaged, and damaged in 2 289 ways. We invented a table with the
- * shape of the original: quotes only where a cell needs them, inches, apostrophes and an empty last
- * column.
+ * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): a table of 83 records and nine
+ * columns, undamaged and damaged in 2 289 ways. We invented a table of the original's shape: few
+ * quotes, inches, apostrophes and an empty last column.
  */
 
 export type Row = readonly string[];
 
 export interface PollutedFile {
   readonly name: string;
-  /**
-   * Number of real files (of 3 712) with this fault, divided by the number of our files with it.
-   */
+  /** Real files (of 3 712) with this fault per file of ours with it. */
   readonly weight: number;
   readonly text: string;
-  /**
-   * Table that a program should load from the file. The header is empty if the file has no header.
-   */
+  /** Rows that a program should load. An empty header means that the file has none. */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** Dialect of the file, for programs that require it as parameters. */
+  /** For programs that require the dialect as parameters. */
   readonly written: Written;
 }
 
@@ -80,10 +75,7 @@ const table: readonly Row[] = Array.from({ length: recordCount }, (_, n) => {
   ];
 });
 
-/**
- * Returns the cells of a record as written, with quotes around cells that contain a comma or a
- * quote.
- */
+/** Quotes surround cells with a comma or a quote. */
 function cellsOf(row: Row, isHeader: boolean, { quote, escape: mark }: Written = plain): string[] {
   return row.map((cell, index) => {
     if (!/[",]/.test(cell) && !(isHeader && index === quotedName)) return cell;
@@ -165,10 +157,7 @@ export function* pollutedFiles(): Generator<PollutedFile> {
   for (const at of lines.keys()) yield* damagedLines(at);
 }
 
-/**
- * Adds a second table below the first. From the second table, only records as wide as the first
- * table are expected to be read.
- */
+/** Only records of the second table as wide as the first are expected. */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;
   const second = table.map((row) => row.with(idColumn, `${row[idColumn]}?b`));

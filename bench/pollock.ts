@@ -33,12 +33,12 @@ interface Loaded {
   readonly rows: readonly Row[];
 }
 
-/** Returns `null` if the program refuses the file. */
+/** `null` if the program refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Returns the rows that our own reader would write to the database. */
+/** Rows that our reader would write to the database. */
 function readOurs(store: FileStore): Read {
   return async (file) => {
     const name = file.header[idColumn] ?? String(idColumn + 1);
@@ -159,10 +159,7 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
   };
 }
 
-/**
- * Returns how many items the two lists have in common. An item that occurs twice in both lists
- * counts twice.
- */
+/** An item that occurs twice in both lists counts twice. */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
   for (const item of one) counts.set(item, (counts.get(item) ?? 0) + 1);
@@ -173,7 +170,7 @@ function common(one: readonly string[], other: readonly string[]): number {
   }).length;
 }
 
-/** Returns the sum of precision, recall and their harmonic mean. The maximum is 3. */
+/** Sum of precision, recall and their harmonic mean: at most 3. */
 function agreement(expected: readonly string[], actual: readonly string[]): number {
   if (expected.length === 0) return 3;
   const both = common(expected, actual);
@@ -185,7 +182,7 @@ function agreement(expected: readonly string[], actual: readonly string[]): numb
 
 const rowText = (row: Row): string => JSON.stringify(row.map((cell) => cell.trim()));
 
-/** Returns a score from 0 to 10, and the number of loaded rows that the file does not contain. */
+/** A score from 0 to 10, and the loaded rows that the file does not contain. */
 function judge({ header, rows }: PollutedFile, loaded: Loaded | null): { score: number; surplus: number } {
   if (loaded === null) return { score: rows.length === 0 ? 10 : 0, surplus: 0 };
   const trimmed = (cells: readonly string[]) => cells.map((cell) => cell.trim());

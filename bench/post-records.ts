@@ -7,35 +7,32 @@ export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Name that every record of this run contains. It identifies the rows of this run. */
+  /** Every record of the run contains this name. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
 
-/**
- * Figures of a run. A batch counts as one request. The rate and the latencies exclude the warm-up,
- * but the counts include it.
- */
+/** A batch counts as one request. Only the counts include the warm-up. */
 export interface Posted {
   readonly perSecond: number;
-  /** Latencies in milliseconds. */
+  /** In milliseconds. */
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
   readonly sent: number;
-  /** Requests with status 202, or 200 for a batch. */
+  /** Status 202, or 200 for a batch. */
   readonly accepted: number;
-  /** Requests with any other status, or without a response. */
+  /** Any other status, or no response. */
   readonly failed: number;
-  /** Number of failed requests for each status or error message. */
+  /** By status or error message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** True if a connection ran out of records and sent the first ones again. */
+  /** A connection ran out of records and sent the first ones again. */
   readonly wrapped: boolean;
 }
 
-/** Posts in a separate process, so that the sender and the server do not share an event loop. */
+/** Sender and server do not share an event loop. */
 export async function postRecords(order: Order): Promise<Posted> {
   const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(order)]);
   return new Promise((resolve, reject) => {
@@ -67,7 +64,7 @@ async function post(order: Order): Promise<Posted> {
     connections,
     duration: warmUpSeconds + seconds,
     setupClient(client) {
-      // Builds the requests before the start, so that only sending is measured.
+      // Only sending is measured.
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {
@@ -100,8 +97,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // When the time is up, each connection may still wait for one response. All other requests
-    // without a response lost their connection, so they have failed.
+    // At the end, each connection may wait for one response. Other requests without one have
+    // failed.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

@@ -1,7 +1,7 @@
 /**
- * The simplest server: a bare Fastify route that runs a prepared query by primary key with pg. It
- * uses as many connections as the service uses for reads, and checks no key, no schema and no
- * limits. read.ts starts it as a separate process.
+ * The simplest server, in a process of its own: a bare Fastify route with a prepared query by
+ * primary key. It has as many connections as the service has for reads, and checks no key, schema
+ * or limits.
  */
 import Fastify from 'fastify';
 import pg from 'pg';

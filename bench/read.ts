@@ -31,15 +31,12 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
-/** How many events one statement inserts, and how many events the user `heavy` has. */
+/** Events of one statement, and of the user `heavy`. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
-/**
- * Number of connections that read pages. Equals the maximum number of pages per environment that
- * the service keeps in memory for slow callers.
- */
+/** The service keeps at most so many pages per environment in memory for slow callers. */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
 
@@ -61,7 +58,6 @@ async function storeUsers(): Promise<void> {
   const path = join(folder, 'users.csv');
   await writeUsersFile(path, { rows: users, format: 'csv' });
   await service.load(path, 'text/csv');
-  // One user in a thousand has a property that the other users lack.
   await client.query(
     `update sluice.users set metadata = metadata || '{"beta": true}' where hashtext(user_id) % 1000 = 0`,
   );

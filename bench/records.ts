@@ -30,10 +30,7 @@ export function recordBody(kind: RecordKind, run: string, n: number): string {
   return JSON.stringify(kind === 'track' ? event(run, n) : user(run, n));
 }
 
-/**
- * Returns the events of a run as rows in COPY's text format, with the users and companies that
- * `storeUsers` stored.
- */
+/** In COPY's text format, with users and companies that `storeUsers` stored. */
 export function eventRows(environmentId: number, run: string, from: number, count: number): string {
   return Array.from({ length: count }, (_, at) => {
     const { user_id, event_name, metadata } = event(run, from + at);
@@ -84,7 +81,7 @@ function properties(n: number): Readonly<Record<string, string | undefined>> {
   };
 }
 
-/** Stores the users as `/v1/identify` would. */
+/** As `/v1/identify` would. */
 export async function storeUsers(client: pg.Client): Promise<void> {
   for (let from = 0; from < users; from += 10_000) {
     const rows = Array.from({ length: 10_000 }, (_, at) => {
@@ -102,13 +99,13 @@ export async function storeUsers(client: pg.Client): Promise<void> {
   await client.query('vacuum analyze sluice.users');
 }
 
-/** Waits until the number of stored records of a run stops growing. Returns the number. */
+/** Waits until the number of stored records of a run stops growing. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
     kind !== 'identify'
       ? `select count(*)::int as rows from sluice.events where metadata ->> 'session' like $1 || '-%'`
       : `select count(*)::int as rows from sluice.users where metadata ->> 'last_page' like '%?run=' || $1`;
-  // Requests that were in progress when the sender stopped may still be committed.
+  // Requests in progress may still be committed when the sender has stopped.
   let before = -1;
   while (true) {
     const { rows } = await client.query<{ rows: number }>(statement, [run]);

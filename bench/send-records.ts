@@ -9,17 +9,14 @@ import { paths, recordBody, users } from './records.ts';
 /** wrk uses less processor time than a sender in Node. */
 export const hasWrk = isInstalled();
 
-/**
- * Posts records, each with a different user. Uses wrk with one thread if possible, else
- * `postRecords`.
- */
+/** Each record has a different user. wrk has one thread. */
 export function sendRecords(order: Order): Promise<Posted> {
   return hasWrk && order.kind !== 'batch' ? sendByWrk(order) : postRecords(order);
 }
 
 function isInstalled(): boolean {
   try {
-    // If installed, wrk prints its version and exits with code 1.
+    // wrk prints its version and exits with code 1.
     execFileSync('wrk', ['-v'], { stdio: 'ignore' });
     return true;
   } catch (error) {
@@ -52,8 +49,8 @@ async function sendByWrk(order: Order): Promise<Posted> {
 }
 
 /**
- * Returns a Lua script for wrk. The script creates the requests before the measurement starts, and
- * prints its counts as JSON in the last line.
+ * A Lua script for wrk. It creates the requests before the measurement, and prints its counts as
+ * JSON in the last line.
  */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;

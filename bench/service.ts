@@ -8,23 +8,20 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { makeFolder } from './folder.ts';
 
-/** Milliseconds between two requests that check whether a job has ended. */
+/** Milliseconds between checks of whether a job has ended. */
 const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
-/**
- * The real service, started as a user would start it, with an embedded PostgreSQL in its own
- * folder.
- */
+/** Started as a user would, with an embedded PostgreSQL in its own folder. */
 export interface Service {
   readonly address: string;
   readonly databaseUrl: string;
   readonly folder: string;
   readonly pid: number;
   /**
-   * Uploads a file and waits until its job has ended. Returns the job, and the seconds from the
-   * start of the upload to the end of the job. `options` is the query string of the upload.
+   * Returns the ended job, and the seconds since the start of the upload. `options` is its query
+   * string.
    */
   load(
     path: string,
@@ -151,10 +148,7 @@ export function nodeProcesses(pid: number): { readonly pid: number; readonly nam
   return processes;
 }
 
-/**
- * Returns the peak resident memory of each process since `resetPeaks`, in MiB. Empty except on
- * Linux.
- */
+/** Peak memory of each process since `resetPeaks`, in MiB. Linux only. */
 export function peaks(pid: number): Readonly<Record<string, number>> {
   if (process.platform !== 'linux') return {};
   return Object.fromEntries(

@@ -44,7 +44,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
 
-/** A small and fast random number generator (mulberry32). */
+/** Small and fast: mulberry32. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -60,7 +60,7 @@ export interface UsersFile {
   readonly format: 'csv' | 'ndjson';
   /** Share of rows (0 to 1) whose score differs between versions. Default: 0. */
   readonly changed?: number;
-  /** Version of the file, from 1. */
+  /** From 1. */
   readonly version?: number;
   /** Default: RFC 4180 with commas. */
   readonly dialect?: UsersDialect;
@@ -69,7 +69,7 @@ export interface UsersFile {
 export interface UsersDialect {
   readonly delimiter: string;
   readonly quote: string;
-  /** Character that precedes a quote within a cell. */
+  /** Precedes a quote within a cell. */
   readonly escape: string;
   readonly hasHeader: boolean;
   /** latin1 equals Windows-1252 for the characters in these files. */
@@ -85,15 +85,15 @@ export const plainDialect: UsersDialect = {
 };
 
 /**
- * The same arguments always produce the same cells. About one row in ten contains an accent and, in
- * a CSV, needs quotes.
+ * The same arguments always produce the same cells. About one row in ten has an accent and, in a
+ * CSV, needs quotes.
  */
 export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const firstName = pick(first);
   const lastName = pick(last);
-  // Like real ids, the ids are spread over the whole range of keys, and are not sorted in the file.
+  // Like real ids, they are spread over all keys and unsorted.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
     '0',
@@ -154,10 +154,7 @@ export async function writeUsersFile(path: string, file: UsersFile): Promise<voi
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }
 
-/**
- * Two rule sets: one with twenty rules, the other with a single rule. All users in the files
- * satisfy both sets.
- */
+/** Twenty rules, or a single one. All users of the files satisfy them. */
 export const benchRules: Readonly<Record<string, object>> = {
   unique: { users: { properties: { email: { unique: true, otherwise: 'refuse' } } } },
   20: {

@@ -9,14 +9,11 @@ interface Step {
   readonly key: string;
   readonly title: string;
   readonly format: 'csv' | 'ndjson';
-  /** Share of the rows that the file changes. `null` if all rows are new. */
+  /** Share of the rows. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
-/**
- * The first step fills all tables. In later steps, the changed rows get values that they never had
- * before.
- */
+/** The first step fills all tables. Later, changed rows get values that they never had. */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
   { key: 'unchanged', title: 'CSV, all again, unchanged', format: 'csv', changed: 0 },
@@ -34,7 +31,7 @@ interface Way {
   readonly table: string;
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Loads the users. Returns the elapsed seconds. */
+  /** Returns the elapsed seconds. */
   run(path: string, step: Step): Promise<number>;
 }
 
@@ -45,9 +42,9 @@ const ourTables = 'sluice.users, sluice.companies';
 export interface UsersComparison {
   readonly rows: number;
   readonly turns: number;
-  /** Keys of the steps to run. The first step always runs. */
+  /** The first step always runs. */
   readonly only: readonly string[];
-  /** Keys of the other ways to load users, with which sluice is compared. */
+  /** Other ways to load users. */
   readonly against: readonly string[];
 }
 
@@ -72,9 +69,8 @@ class Measured {
 }
 
 /**
- * Loads the same users through the real service and in other ways, alternately, into one
- * PostgreSQL. For each step, prints the time of every way, and the ratio of sluice to every other
- * way within a turn. A ratio below 1 means that sluice is faster.
+ * Alternately loads the same users through the service and in other ways into one PostgreSQL.
+ * Prints the times, and the ratios of sluice within a turn: below 1, sluice is faster.
  */
 export async function compareUsers(
   service: Service,
@@ -116,18 +112,13 @@ export async function compareUsers(
   }
 }
 
-/**
- * Reverses the order of the ways. The ways that write to sluice's tables keep their order, so that
- * the COPY still runs before sluice.
- */
+/** Ways that write to sluice's tables keep their order: COPY runs before sluice. */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/**
- * Removes dirty pages and dead rows of earlier steps, because they would slow down the next step.
- */
+/** Dirty pages and dead rows of earlier steps would slow down the next. */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);

@@ -20,9 +20,8 @@ const parts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes the same users as `writeUsersFile`, but as a workbook with one sheet. All cells are
- * strings. `inline`: cells contain their strings, as streaming programs write them. `shared`: a
- * table contains the strings, as Excel writes them.
+ * The users of `writeUsersFile` in one sheet, all cells as strings. `inline`: in the cells, as
+ * streaming programs write them. `shared`: in a table, as Excel does.
  */
 export async function writeWorkbook(path: string, rows: number, strings: 'inline' | 'shared'): Promise<void> {
   const table = strings === 'shared' ? new Map<string, number>() : null;
@@ -77,9 +76,7 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
-/**
- * Zip flag: the member's sizes follow its data, because they are unknown until the data is written.
- */
+/** Zip flag: sizes follow the data, because they are unknown before. */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
@@ -142,7 +139,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** Returns the fields that a member's header and its directory entry have in common. */
+/** Shared by a member's header and its directory entry. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],

@@ -6,7 +6,7 @@ import type { DeletionSeam } from './deletion/seam.ts';
 import type { OptionTable } from './domain/option-table.ts';
 import type { ExportOptions } from './export/options.ts';
 import type { ExportSeam } from './export/seam.ts';
-import type { TaggedRoutes } from './http/seam.ts';
+import type { TaggedRoutes } from './http/route.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { ArchiveSeam, WorkSeam } from './jobs/seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';

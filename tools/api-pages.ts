@@ -1,6 +1,6 @@
 /**
- * Renders the OpenAPI document as pages. docs/api.md describes what all calls have in common. For
- * each tag, docs/api has a page with the calls and records of the tag.
+ * Renders the OpenAPI document as pages: docs/api.md for what all calls have in common, and a page
+ * in docs/api with the calls and records of each tag.
  */
 import type { Answer, ApiDocument, MediaType, Operation, Reference } from '../src/http/api-document.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from './api-schema.ts';
 import { codeBlock, codeList, layout, linked, spaced, table } from './markdown.ts';
 
-/** Paths of SDKs that have the same summary share a chapter. */
+/** Paths of SDKs with the same summary share a chapter. */
 interface Call {
   readonly method: string;
   readonly path: string;
@@ -56,10 +56,7 @@ class TagPage {
     return this.#document.tags.find(({ name }) => name === this.tag)?.description ?? '';
   }
 
-  /**
-   * Returns the names of all records that the calls of the page use, including records inside other
-   * records.
-   */
+  /** Names of all records that the calls of the page use, also inside other records. */
   recordNames(): string[] {
     const names = new Set<string>();
     const collect = (value: unknown) => {
@@ -215,7 +212,7 @@ function bodiesOf({ requestBody, parameters = [] }: Operation, types: Types): st
   });
 }
 
-/** Returns the example as a block, unless the example is empty or the page has already shown it. */
+/** Empty or repeated examples are left out. */
 function exampleOnce(json: MediaType, shown: Set<string>): string[] {
   const text = layout(exampleValue(json));
   if (text === '{}' || shown.has(text)) return [];
@@ -262,7 +259,7 @@ function recordTable(schema: Schema, types: Types): string {
   return rows.length === 0 ? types.of(schema) : table(['field', 'type', 'meaning'], rows);
 }
 
-/** Returns the fields of a schema that is not a record with a name. */
+/** For a schema that is not a record with a name. */
 function inlineRows(schema: Schema, types: Types): Row[] {
   if (schema.$ref !== undefined) return [];
   if (schema.items !== undefined && schema.items.$ref === undefined) return rowsOf(schema.items, types);

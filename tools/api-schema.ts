@@ -22,10 +22,7 @@ export interface Schema {
 
 const maxValues = 20;
 
-/**
- * Describes schemas as types. For a record, the type is a link to the page that describes the
- * record.
- */
+/** The type of a record is a link to its page. */
 export class Types {
   readonly #tag: string;
   readonly #places: ReadonlyMap<string, string>;
@@ -46,7 +43,7 @@ export class Types {
     return names.map((name) => this.#simple(name, schema)).join(' or ');
   }
 
-  /** The longest lists are those of error codes, which have their own page. */
+  /** The longest lists are error codes, which have their own page. */
   #values(values: readonly unknown[]): string {
     return values.length > maxValues ? `[code](../errors.md)` : values.map((value) => code(value)).join(', ');
   }
@@ -71,10 +68,7 @@ export class Types {
 
 export type Row = [name: string, ...cells: string[]];
 
-/**
- * Returns a row for each field. The fields of an inner object follow as `outer.inner`. Required
- * fields are marked only in requests.
- */
+/** The fields of an inner object follow as `outer.inner`. Only requests mark required fields. */
 export function rowsOf(schema: Schema, types: Types, prefix = '', isRequest = false): Row[] {
   const { properties = {}, required = [] } = schema.allOf?.[0] ?? schema;
   return Object.entries(properties).flatMap(([name, field]) => {

@@ -1,7 +1,6 @@
 /**
  * Runs after the compiler in `npm run build`. Writes the command and the sandbox program to
- * dist/bundle/, and the console to dist/console/. Also writes dist/openapi.json, which the package
- * exports as `sluice/openapi.json`.
+ * dist/bundle/, the console to dist/console/, and dist/openapi.json, which the package exports.
  */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

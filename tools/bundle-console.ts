@@ -7,8 +7,8 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
- * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`. They contain the parts
- * of the console that capabilities define in their `console/` folders.
+ * Provides `sluice:capabilities` and `sluice:capabilities.css`: the parts of the console in the
+ * `console/` folders of capabilities.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>
@@ -37,7 +37,6 @@ function capabilityParts(src: string, names: readonly string[]): Plugin {
 }
 
 /**
- * Bundles the console from the sources in `src`, with the parts of capabilities in the given order.
  * File names contain a hash of the content. Next to each file is a compressed copy. manifest.json
  * lists the files that the page loads.
  */

@@ -1,7 +1,7 @@
 /**
- * Runs in `npm version`. Before any file is modified, `check` refuses a release whose changelog
- * lists no changes. `release` moves the changes from Unreleased to a section for the new version in
- * package.json, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
+ * Runs in `npm version`. `check` refuses a release without changes before any file is modified.
+ * `release` moves them to a section for the version in package.json, with today's date (UTC). The
+ * format is Keep a Changelog 1.1.0.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,17 +12,14 @@ const text = await readFile(path, 'utf8');
 const [, changes, ...more] = text.split(/^## \[Unreleased\]\n/m);
 if (changes === undefined || more.length > 0)
   throw new Error('CHANGELOG.md needs one line "## [Unreleased]".');
-// A heading without text below it, such as "### Added", does not count as a change.
+// A heading without text, such as "### Added", is not a change.
 if (!/^[^#\s]/m.test(changes.split(/^(?:## |\[)/m, 1).join()))
   throw new Error('CHANGELOG.md says nothing under "Unreleased": write what the release brings.');
 const [what] = process.argv.slice(2);
 if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
-/**
- * Returns the changelog with the unreleased changes in a section for this version, and a link that
- * compares it with the previous version.
- */
+/** Also adds a link that compares the version with the previous one. */
 async function releasedText(): Promise<string> {
   const { version } = readPackage();
   const { repository } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {

@@ -1,8 +1,7 @@
 /**
- * Checks that the core does not depend on a capability. Type-checks the source and the console once
- * per capability, without that capability and those that depend on it, and once without any
- * capability. In the last case, also bundles the console. Arguments limit the check to the
- * capabilities that they name.
+ * Checks that the core does not depend on a capability: type-checks source and console without each
+ * capability and those that depend on it, then without any, and bundles that console. Arguments
+ * limit the check to the capabilities that they name.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -19,9 +18,7 @@ function withDependants(name: string): string[] {
   return [name, ...dependants.flatMap((each) => withDependants(each.name))];
 }
 
-/**
- * Type-checks a copy of the source without the named capabilities. Returns the compiler's output.
- */
+/** Returns the compiler's output. */
 async function checkWithout(names: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));
   try {

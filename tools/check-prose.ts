@@ -1,8 +1,7 @@
 /**
- * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts.
- * tools/prose-remaining.json lists how many problems each folder still has. A folder with more
- * problems fails. A folder with fewer problems than listed also fails, until `--lower` has updated
- * the list. Therefore, the number cannot rise again.
+ * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts. A folder must have as
+ * many problems as tools/prose-remaining.json lists, so that the number cannot rise. `--lower`
+ * updates the list.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,10 +9,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { findProseProblems } from './prose-rules.ts';
 
 const roots = ['src', 'jobs', 'sql/queries', 'bench', 'tools', 'test'];
-/**
- * Files that are not checked: generated files, and migrations, because an applied migration must
- * not change.
- */
+/** Generated files, and migrations, which must not change once applied. */
 const excluded =
   /^src\/postgres\/schema\.ts$|^src\/capabilities\/[^/]+\/sql\/|^test\/baselines\/|\/node_modules\//;
 const remainingFile = join(packageRoot, 'tools/prose-remaining.json');

@@ -1,6 +1,6 @@
 import { settings } from '../src/base/settings.ts';
 
-/** Titles of the page's sections, each with the first setting of its section as the key. */
+/** By the first setting of the section. */
 const subjects: Readonly<Record<string, string>> = {
   HOST: 'Addresses',
   DATA_DIR: 'Database, queue and files',

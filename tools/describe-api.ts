@@ -5,10 +5,7 @@ import type { System } from '../src/context.ts';
 import type { ApiDocument } from '../src/http/api-document.ts';
 import { createApp } from '../src/processes/app.ts';
 
-/**
- * Returns an app for reading its routes, without a database or a listening server. It cannot serve
- * requests, because its system has only what the registration of routes requires.
- */
+/** The app cannot serve requests: its system has only what the registration of routes requires. */
 export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);
 }

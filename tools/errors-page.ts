@@ -1,6 +1,5 @@
 /**
- * Renders docs/errors.md: the meaning and the cure of each code of refused requests, of refused
- * records and of failed jobs. A code without its texts does not compile.
+ * Renders docs/errors.md: meaning and cure of each code. A code without its texts does not compile.
  */
 import { type ErrorCode, errorCodes } from '../src/base/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_MAPPED_COLUMNS } from '../src/base/limits.ts';

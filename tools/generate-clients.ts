@@ -1,8 +1,7 @@
 /**
- * Generates API clients from dist/openapi.json (`npm run build`) into a folder:
- * `tsx tools/generate-clients.ts FOLDER`.
- * openapi-typescript generates types for openapi-fetch, and @hey-api/openapi-ts generates a client.
- * Both use `typescript-5`, because version 7 lacks an interface that they need.
+ * Generates API clients from dist/openapi.json (`npm run build`): `tsx tools/generate-clients.ts
+ * FOLDER`. Types for openapi-fetch, and a client by @hey-api/openapi-ts. Both use `typescript-5`,
+ * because version 7 lacks an interface that they need.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'node:module';
@@ -26,7 +25,7 @@ async function writeTypes(): Promise<void> {
   const { default: ts } = await import('typescript-5');
   const blob = ts.factory.createTypeReferenceNode('Blob');
   const nodes = await openapiTypescript(pathToFileURL(document), {
-    // In the document, binary content is a file to upload. Without this, its type would be string.
+    // Otherwise, the type of binary content would be string.
     transform: ({ format }) => (format === 'binary' ? blob : undefined),
   });
   const into = join(folder, 'openapi-typescript');

@@ -1,7 +1,7 @@
 /**
  * Generates docs/api.md, docs/api, docs/errors.md, docs/configuration.md and docs/schemas from the
- * code, and docs/proofs.md, which is not committed, from the tests. With `--verify`, writes
- * nothing, but fails if a file differs.
+ * code, and docs/proofs.md (not committed) from the tests. `--verify` writes nothing, but fails if
+ * a file differs.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Generates src/postgres/schema.ts from the migrations: starts a PostgreSQL, applies the
- * migrations, and reads the system catalogs. With `--verify`, writes nothing, but fails if the file
- * differs. With `--database=URL`, uses that database instead of a new one.
+ * Generates src/postgres/schema.ts from the catalogs of a PostgreSQL with the migrations.
+ * `--verify` writes nothing, but fails if the file differs. `--database=URL` uses that database
+ * instead of a new one.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
-/** Tables that are used only in plain SQL and therefore need no types. */
+/** Only plain SQL uses these tables, so they need no types. */
 const excludedTables = [
   'change_log',
   'changes',
@@ -88,10 +88,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/**
- * Removes the unused types of arrays and tables. Also removes the comments on columns, because the
- * migrations already contain them.
- */
+/** Removes unused types, and comments on columns, which the migrations contain. */
 function compact(generated: string): string {
   const types = new Map<string, string>();
   const rest = generated

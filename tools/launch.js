@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// In a clone, `npx sluice` runs this program. Without it, npm would first build the clone, which
-// takes minutes and prints nothing. In the published package, the program is the bundle itself
-// (`published-manifest.ts`).
+// In a clone, `npx sluice` runs this program. Otherwise, npm would first build the clone, for
+// minutes and in silence. The published package runs the bundle (`published-manifest.ts`).
 import { existsSync } from 'node:fs';
 
 const bundle = new URL('../dist/bundle/main.js', import.meta.url);

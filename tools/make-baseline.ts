@@ -1,8 +1,7 @@
 /**
- * `npx tsx tools/make-baseline.ts` stores the data of this version for tests of later versions
- * (`test/acceptance/baseline.test.ts`). Runs the built program on the installed PostgreSQL, which
- * must be the oldest version that sluice supports. Writes a dump, the uploaded files and an export
- * to `test/baselines/<version>/`.
+ * `npx tsx tools/make-baseline.ts` stores data of this version in `test/baselines/<version>/` for
+ * `test/acceptance/baseline.test.ts`: a dump, the uploaded files and an export. The installed
+ * PostgreSQL must be the oldest that sluice supports.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,7 +39,6 @@ class Client {
     return response;
   }
 
-  /** Waits until the job created by the call has the status `status`. */
   async run(
     method: string,
     path: string,
@@ -62,7 +60,6 @@ class Client {
     return this.run('POST', `/v1/imports?filename=${name}&${options}`, text, type, status);
   }
 
-  /** Returns the text of each file. */
   async export(): Promise<Readonly<Record<string, string>>> {
     const jobId = await this.run('POST', '/api/v1/analytics/exports', {
       format: 'ndjson',
@@ -94,7 +91,7 @@ const events = numbers(60).map((n) => ({
   metadata: { n, amount: n / 8 },
 }));
 
-/** Uses each capability once. Returns the facts that later versions will check. */
+/** Returns the facts that later versions will check. */
 async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/rules', {
     file: 'users:\n  properties:\n    plan: { type: text, otherwise: report }\n',
@@ -177,7 +174,7 @@ try {
   await mkdir(target, { recursive: true });
   const options = ['--schema=sluice', '--inserts', '--no-owner', '--no-privileges', '--no-comments'];
   server.run('pg_dump', ...options, `--file=${server.scratch('dump.sql')}`, databaseUrl);
-  // Removes the lines with psql commands, because a server cannot execute them.
+  // A server cannot execute the commands of psql.
   const text = (await readFile(server.scratch('dump.sql'), 'utf8')).replace(/^\\.*\n/gm, '');
   await writeFile(join(target, 'database.sql'), text);
   await writeFile(join(target, 'facts.json'), `${JSON.stringify(facts, null, 2)}\n`);

@@ -1,8 +1,6 @@
-/** Parts of generated pages: tables, code, JSON and links. */
-
 const maxColumns = 100;
 
-/** Writes JSON with lines of at most `maxColumns`. Values that fit are on one line. */
+/** Lines have at most `maxColumns`. Values that fit are on one line. */
 export function layout(value: unknown, indent = ''): string {
   const text = spaced(value);
   if (typeof value !== 'object' || value === null || indent.length + text.length <= maxColumns) return text;
@@ -21,7 +19,6 @@ export function spaced(value: unknown): string {
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
 
-/** Turns the names of pages in a description into links. */
 export function linked(text: string, toDocs: string): string {
   return text.replaceAll(/\bdocs\/([\w/-]+)\.md(#[\w-]+)?/g, (_, page: string, anchor = '') => {
     const path = toDocs === '.' ? `${page}.md` : `${toDocs}/${page}.md`;

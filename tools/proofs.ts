@@ -1,7 +1,6 @@
 /**
- * Joins the promises in docs/guarantees.md with the tests that prove them. A promise is a line in
- * that page that ends with an id. The comment `// proves: id, id` above a test lists the promises
- * that the test proves.
+ * Joins the promises in docs/guarantees.md, lines that end with an id, with the tests that prove
+ * them, which have the comment `// proves: id, id`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,8 +36,7 @@ export function proofsOf(file: string, source: string): Proof[] {
   const [, ...proofs] = source.split(/^ *\/\/ proves: /m);
   return proofs.flatMap((text) => {
     const [ids = ''] = text.split('\n', 1);
-    // The title is the last string before the function of the test. A table of cases may precede
-    // the title.
+    // The title is the last string before the function. A table of cases may precede it.
     const [, , title = ''] =
       /\(\s*(['"`])((?:\\.|(?!\1).)+)\1,\s*(?:async\b|function\b|\(|\{)/.exec(text) ?? [];
     return ids.split(',').map((id) => ({ id: id.trim(), file, title }));
@@ -54,7 +52,6 @@ export function readProofs(): Proof[] {
     );
 }
 
-/** Lists each promise with the files and titles of its tests. */
 export function proofsPage(): string {
   const proofs = readProofs();
   const parts = readPromises().map(({ id, section, text }, at, all) => {

@@ -1,10 +1,10 @@
 /**
  * Finds comments and test titles that a reader may have to read twice. The rules match words
- * without knowing grammar, so they miss many such sentences.
+ * without grammar, so they miss many.
  */
 
 export interface ProseProblem {
-  /** Line number, from 1. */
+  /** From 1. */
   readonly line: number;
   readonly text: string;
   readonly hint: string;
@@ -35,11 +35,10 @@ const verbsOrNouns =
   'answers|calls|cancels|counts|deletes|ends|exports|fails|imports|leaves|lists|loads|names|rejects|' +
   'retries|returns|runs|starts|stores|uses|writes';
 const determiners = 'an?|all|each|every|its|no|nothing|one|only|the|this|what';
-// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has
-// one.
+// "writes the file" lacks a subject, but "writes of two workers" has one.
 const headlessTitle = new RegExp(`^(?:(?:${verbs})|(?:${verbsOrNouns}) (?:${determiners})) `, 'i');
 
-/** Returns the problems of a file, sorted by line. Titles are checked only in tests. */
+/** Sorted by line. Only tests have titles. */
 export function findProseProblems(source: string, isTest: boolean): ProseProblem[] {
   const lines = source.split('\n');
   const problems = paragraphsOf(lines).flatMap((paragraph) => [
@@ -50,14 +49,13 @@ export function findProseProblems(source: string, isTest: boolean): ProseProblem
   return problems.sort((a, b) => a.line - b.line);
 }
 
-/** Consecutive comment lines. A sentence may span several lines. */
+/** Consecutive comment lines: a sentence may span several. */
 interface Paragraph {
-  /** Index of the first line. */
   readonly start: number;
   readonly texts: string[];
 }
 
-/** A comment that a tool reads. It must stay on one line. */
+/** A tool reads such a comment, which must stay on one line. */
 const directive = /^(?:biome-ignore|@ts-|proves:)/;
 
 function paragraphsOf(lines: readonly string[]): Paragraph[] {
@@ -82,7 +80,7 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   return paragraphs;
 }
 
-/** Returns '' for a line that is not a comment. */
+/** '' for a line that is not a comment. */
 function commentText(line: string, isInBlock: boolean): string {
   const pattern = isInBlock ? /^\s*\*?(?!\/)(.*)$/ : /^\s*(?:\{?\/\*+|\/\/|--(?= ))(.*)$/;
   const text = pattern.exec(line)?.[1] ?? '';
@@ -107,9 +105,7 @@ function findPhrases(lines: readonly string[], { start, texts }: Paragraph): Pro
   );
 }
 
-/**
- * Matches the title of a test or a group. A table of cases or a condition may precede the title.
- */
+/** A table of cases or a condition may precede the title. */
 const titlePattern =
   /(?:\b(it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\2)[^\\])*)\2,\s*(?=async\b|function\b|\(|\{)/g;
 

@@ -1,7 +1,7 @@
 /**
- * Runs in `npm pack`. `prepack` replaces package.json with the manifest of the published package,
- * and `postpack` restores it. The manifest does not list bundled packages as dependencies, because
- * npm would install them a second time (figures: docs/decisions/packaging.md).
+ * Runs in `npm pack`: `prepack` writes the manifest of the published package, and `postpack`
+ * restores package.json. Bundled packages are not dependencies: npm would install them again
+ * (docs/decisions/packaging.md).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,8 +12,8 @@ const manifest = join(packageRoot, 'package.json');
 const savedManifest = join(packageRoot, 'dist', 'kept-package.json');
 
 /**
- * Fields that only the repository needs: scripts, the packages that scripts use, and `private`,
- * which prevents `npm publish` from publishing the folder of the repository.
+ * Only the repository needs scripts, their packages, and `private`, which prevents `npm publish`
+ * from publishing the repository.
  */
 const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
 
@@ -27,7 +27,7 @@ async function replaceManifest(): Promise<void> {
   const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
   const lean = {
     ...Object.fromEntries(published),
-    // In a clone, `bin` is tools/launch.js, because the clone may not have been built yet.
+    // A clone may not have been built yet, so its `bin` is tools/launch.js.
     bin: { sluice: 'dist/bundle/main.js' },
     dependencies: Object.fromEntries(loose),
   };
@@ -35,10 +35,7 @@ async function replaceManifest(): Promise<void> {
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/**
- * Returns whether a name matches a pattern in the form of esbuild's `external`, in which a star
- * matches any text.
- */
+/** A star matches any text, as in esbuild's `external`. */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;

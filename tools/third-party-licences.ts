@@ -1,6 +1,6 @@
 /**
- * The licences of bundled packages, which must be published with the code. The build fails if a
- * bundled package has a licence that is not listed here.
+ * The licences of bundled packages, which must be published. The build fails for a licence that is
+ * not listed here.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,14 +28,13 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /** All licence texts of the package, or where to read its licence if it contains no text. */
+  /** All licence texts of the package, or where to read its licence. */
   readonly text: string;
 }
 
-/** Bundled files whose package esbuild does not report: the assets of the page at /docs. */
+/** esbuild does not report the package of the assets of /docs. */
 const swaggerUi = { name: 'swagger-ui', within: '@fastify/swagger-ui', license: 'Apache-2.0' };
 
-/** Writes THIRD-PARTY-LICENSES.txt to `folder`, which contains the bundle. */
 export async function writeLicences(metafile: Metafile, folder: string): Promise<void> {
   const folders = new Set<string>();
   for (const input of Object.keys(metafile.inputs)) {

@@ -22,16 +22,21 @@ export interface Filter {
 const eb = expressionBuilder<DB>();
 
 export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> {
-  const { request } = filter;
   return eb.and([
-    inEnvironment(alias, filter.environmentId),
+    ...isProfile(filter, alias),
+    ...isChosen(filter, alias),
+    ...filter.excludedSegments.map((isIn) => eb.not(isIn(alias))),
+  ]);
+}
+
+function isProfile({ environmentId, request }: Filter, alias: string): Condition[] {
+  return [
+    inEnvironment(alias, environmentId),
     ...isSince(alias, request),
     ...inRange(`${alias}.updated_at`, request),
     ...anyOf(`${alias}.company_id`, request.companyIds),
     ...noneOf(`${alias}.company_id`, excludedValues(request.exclusions, 'company')),
-    ...isChosen(filter, alias),
-    ...filter.excludedSegments.map((isIn) => eb.not(isIn(alias))),
-  ]);
+  ];
 }
 
 function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBool>[] {
@@ -52,11 +57,7 @@ export function exportsCompany(filter: Filter, alias: string): Expression<SqlBoo
   const { request } = filter;
   const selectsUsers = request.userIds.length > 0 || filter.segment !== null;
   return eb.and([
-    inEnvironment(alias, filter.environmentId),
-    ...isSince(alias, request),
-    ...inRange(`${alias}.updated_at`, request),
-    ...anyOf(`${alias}.company_id`, request.companyIds),
-    ...noneOf(`${alias}.company_id`, excludedValues(request.exclusions, 'company')),
+    ...isProfile(filter, alias),
     ...(selectsUsers ? [isOneOf(`${alias}.company_id`, companiesOf(filter, isChosen(filter, member)))] : []),
     ...filter.excludedSegments.map((isIn) =>
       isNoneOf(`${alias}.company_id`, companiesOf(filter, [isIn(member)])),

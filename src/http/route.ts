@@ -15,7 +15,7 @@ import type { System } from '../context.ts';
 import type { Scope } from '../domain/caller.ts';
 import { actingAs } from '../postgres/acts.ts';
 import { type AnswerHeader, errorAnswers, named } from './answers.ts';
-import type { DocumentText } from './api-document.ts';
+import type { DocumentText, Tag } from './api-document.ts';
 import { callerActor, environmentId, requireAdmin } from './caller.ts';
 import { baseUrl } from './page.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
@@ -219,3 +219,9 @@ export function directRoute<P extends TSchema, Q extends TSchema, B extends TSch
     },
   };
 }
+
+/**
+ * Routes of a capability, by chapter of the API document. Within each chapter, the core's routes
+ * come first.
+ */
+export type TaggedRoutes = Readonly<Partial<Record<Tag, readonly Route[]>>>;

@@ -34,9 +34,8 @@ import { addLoadShedding, addRateLimit, type ServerState } from '../http/plugins
 import { addExpectContinue, addForms, addLingeringClose, addRawBody } from '../http/plugins/request-body.ts';
 import { addSlowReaderLimits } from '../http/plugins/slow-readers.ts';
 import { addValidation } from '../http/plugins/validation.ts';
-import type { BodyKind, Route } from '../http/route.ts';
+import type { BodyKind, Route, TaggedRoutes } from '../http/route.ts';
 import { components, flag, withFields } from '../http/schema.ts';
-import type { TaggedRoutes } from '../http/seam.ts';
 import { recordRoutes } from '../ingest/http.ts';
 import { jobRoutes } from '../jobs/http.ts';
 import { overviewRoutes } from '../jobs/overview-http.ts';
