@@ -58,7 +58,6 @@ export interface EntryFilter {
 
 export type EntryScope = { readonly environmentId: number } | 'service';
 
-/** Newest first. */
 export function listEntries(
   db: Database,
   scope: EntryScope,

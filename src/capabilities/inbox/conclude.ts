@@ -117,7 +117,6 @@ async function findPlace(
   for (const name of placedNames(file.name, file.fileId)) {
     if (await isTaken(folder, name)) continue;
     const reserved = await reservePlace(context.db, file.fileId, outcome, `${day}/${name}`);
-    // Another process may have reserved a place for this file. That place is used.
     if (reserved !== null) return findPlace(context, inbox, { ...file, ...reserved }, load);
   }
   throw new Error(`no name is free for the file in ${folder}`);

@@ -214,7 +214,6 @@ const member = (name: string, values: NamedValues): DescribedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** For a file in which no record can be stored. */
 export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));

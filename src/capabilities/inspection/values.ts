@@ -159,7 +159,6 @@ export interface StoredRecord {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** In the order of the file. */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
     [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),

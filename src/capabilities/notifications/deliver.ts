@@ -28,7 +28,6 @@ export interface DeliveryPolicy extends WebhookRules {
    * the same time.
    */
   readonly jitter: number;
-  /** Limit for `Retry-After`. */
   readonly longestAskedPauseMs: number;
 }
 

@@ -221,7 +221,6 @@ function stepOf(
   return { change: { action, item: (wish ?? before)?.name ?? '', fields }, before, wish };
 }
 
-/** Prefers the same name. Otherwise, takes one without a name that has the same receiver. */
 function findBefore(stored: readonly Subscription[], wish: Wish): Subscription | null {
   const isSame = ({ name, channel, target }: Subscription): boolean =>
     name === null && channel === wish.channel && target === wish.target;

@@ -215,7 +215,6 @@ export async function insertEvent(
     .execute();
 }
 
-/** Also deletes removed subscriptions without deliveries. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const deleted = await changedBy(db)`
     delete from notification_events e

@@ -259,7 +259,6 @@ function codeOf(error: unknown): ProblemCode {
   return 'away';
 }
 
-/** True if the provider, a token or an answer names another issuer. */
 function isOfIssuer(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     const { cause } = at;

@@ -86,7 +86,6 @@ const check = defineCommand({
   },
 });
 
-/** Without a file, returns the rules of the environment. */
 export async function rulesOf(
   file: string | undefined,
   db: Database,

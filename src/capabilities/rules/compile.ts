@@ -27,7 +27,6 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
 /** Objects of an event in which SDKs send properties of the user. */
 const userTraitPaths = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** A personal property of users is also personal inside `userTraitPaths`. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));

@@ -47,7 +47,6 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
 /** For a cell whose value the rules omit. */
 const ignoredName = new KnownName('', role.ignored);
 
-/** Implements `judgeCells` of `RecordStage`. */
 function applyRules(
   stage: EntityStage,
   cells: RecordCells,
@@ -109,7 +108,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** True for a plain string or number that breaks no rule. Creates no JavaScript string. */
+/** Creates no JavaScript string. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
   const cellKind = list.kinds[cell] as number;
   if (cellKind !== kind.text && cellKind !== kind.number) return false;

@@ -23,7 +23,7 @@ export interface ScheduleSettings {
   readonly granted: readonly string[];
   /** Absolute. Each contains a folder for each environment. */
   readonly localRoots: readonly string[];
-  /** For copies of exports. Absolute, with a folder for each environment. */
+  /** For copies of exports, like `localRoots`. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
   /** PEM of the trusted certificate authorities. `null` for those of Node. */
@@ -64,7 +64,6 @@ export interface SourceAccess extends ScheduleSettings {
   readonly workerVariables: Variables;
 }
 
-/** Removes the folders and variables of other environments. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
   const grantedVariables = Object.entries(variables).filter(([name]) =>

@@ -54,7 +54,6 @@ function checkHeader(name: string, value: string): string {
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Placeholders are not filled in. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';

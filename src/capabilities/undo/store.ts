@@ -107,7 +107,6 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** Without the log of changes, nothing can be undone. */
 export function isUndoPossible(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }

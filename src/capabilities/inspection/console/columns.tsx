@@ -98,7 +98,6 @@ export function Columns({ query, inspection }: Inspected): VNode {
   );
 }
 
-/** If no map was chosen, the options include the proposed preset or map. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('options_of') !== '') return options;

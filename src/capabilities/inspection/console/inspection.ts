@@ -9,10 +9,7 @@ import type { Inspection } from '../api.ts';
 
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
-/**
- * The page's address can contain these. The page has controls for `texts`, but not for
- * `otherTexts`.
- */
+/** The page has controls for `texts`, but not for `otherTexts`. */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
   ...['existing', ...givenOptions.flatMap(({ fields }) => fields)],

@@ -8,10 +8,6 @@ import { Files } from './files.tsx';
 import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
-/**
- * The page's address stores all choices, and the server stores the file, so any browser can
- * continue.
- */
 export function Load(): VNode {
   const query = useQuery();
   const inspection = useInspection(query);
