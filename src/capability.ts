@@ -9,7 +9,7 @@ import type { ExportSeam } from './export/seam.ts';
 import type { TaggedRoutes } from './http/route.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { ArchiveSeam, WorkSeam } from './jobs/seam.ts';
-import type { RewriteSeam } from './load/receive/seam.ts';
+import type { RewriteSeam } from './load/receive/received-file.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { DefinitionList } from './lookups/seam.ts';
 import type { ActSeam } from './postgres/acts.ts';

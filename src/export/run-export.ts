@@ -5,7 +5,7 @@ import { plural } from '../base/wording.ts';
 import type { ExportWarning } from '../domain/export.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
-import { countAwaitedLoads } from '../load/unfinished-store.ts';
+import { countAwaitedLoads } from '../load/read-store.ts';
 import { findCursorProblem } from '../postgres/change-log.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';

@@ -7,7 +7,7 @@ import type { ReceivedFile } from './receive/received-file.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** File name given by the caller. It is only displayed and never used as a path. */
+  /** Only displayed and never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
@@ -17,10 +17,7 @@ export interface AcceptRequest {
   readonly fileOf?: string | null;
   /** Default: unknown. */
   readonly origin?: Origin;
-  /**
-   * Runs in the transaction that accepts the load. Callers use it to write rows that must be
-   * committed together with the load.
-   */
+  /** Writes rows that must be committed together with the load. */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 

@@ -1,11 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { StoredFormat } from '../domain/load.ts';
 import {
   type ChunkRange,
   countedKinds,
   type Outcomes,
   type OutcomesByKind,
   recordOutcomes,
+  type StoredFormat,
   toTally,
 } from '../domain/load.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
@@ -28,10 +28,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/**
- * Adds this transaction's position in the log of changes to the `positions` of a finished chunk.
- * The transaction writes rows of that chunk again.
- */
+/** For a transaction that writes rows of a finished chunk again. */
 export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -44,23 +41,18 @@ function forCounts(
   return sql.join(recordOutcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/**
- * SQL expression for queries of the table `loads`: format of the stored file. A file with a header
- * is CSV.
- */
+/** Expression for queries of `loads`. A stored file with a header is CSV. */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/**
- * SQL expression for queries of the table `loads`: maximum number of refused records, or `null`.
- */
+/** Expression for queries of `loads`: maximum number of refused records, or `null`. */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
 
 export interface ChunkTally extends Outcomes {
-  /** Number of properties dropped because their name is empty. */
+  /** Number of properties dropped for an empty name. */
   readonly dropped?: number;
-  /** Counts by kind of record. `null` if the file cannot contain several kinds. */
+  /** `null` if the file cannot contain several kinds. */
   readonly kinds: OutcomesByKind | null;
   readonly hasEventTypes: boolean;
 }
@@ -68,23 +60,17 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /**
-   * True if at least MAX_REFUSED_AT_FIRST records have been read and all of them were refused. The
-   * caller then fails the load.
-   */
+  /** True if the caller must fail the load, because all records read so far were refused. */
   readonly isRefusedSoFar: boolean;
   readonly isCompleted: boolean;
-  /**
-   * Task to run next: the finish task after the last chunk, or the next chunk of an ordered load.
-   */
+  /** The finish task after the last chunk, or the next chunk of an ordered load. */
   readonly next: DueTask | null;
 }
 
 /**
- * Ends a chunk: deletes its task, stores its counts, and adds them to the counts of the load.
- * Returns `null` if another attempt owns the task or the load has ended. The caller must then roll
- * back. If the load has only this chunk, also completes the load, unless it must fail or needs a
- * finish task (for example, because of an option in `endOptions`).
+ * Deletes the task of a chunk and adds its counts to those of the load. A load of a single chunk is
+ * completed, unless it must fail or needs a finish task (such as for `endOptions`). `null` if
+ * another attempt owns the task or the load has ended: the caller must then roll back.
  */
 export async function finishChunk(
   db: Database,
@@ -139,9 +125,8 @@ export async function finishChunk(
 }
 
 /**
- * SQL condition: the load must fail, because all records read so far were refused. Always false for
- * loads that have `max_errors` or that write their own file. Also false after the last chunk,
- * because the finish task then decides.
+ * All records read so far were refused. False for loads that have `max_errors` or that write their
+ * own file, and after the last chunk, because the finish task then decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -152,9 +137,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a chunk whose records were only checked, and counts its rejects. Sets the pass to
- * `validate`, because a single-chunk load that exceeds `max_errors` was in the pass `load` until
- * now.
+ * Ends a chunk whose records were only checked. Sets the pass, because a single-chunk load that
+ * exceeds `max_errors` was in the pass `load` until now.
  */
 export async function endValidation(
   db: Database,
@@ -180,12 +164,11 @@ export async function endValidation(
   return rows[0] ?? null;
 }
 
-/** SQL condition: the chunks of the load run one after another, in file order. */
+/** The chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
 /**
- * End of a query whose CTE `counted` contains the updated load. Inserts the task that follows chunk
- * `chunkNo`, if any, and returns the progress of the load.
+ * End of a query whose CTE `counted` is the updated load. Inserts the task that follows, if any.
  */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
@@ -206,10 +189,7 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted loads`;
 
-/**
- * Adds the chunk's counts by kind to those of the load. Cannot cause a deadlock, because the
- * transaction has already locked the row of the load.
- */
+/** Cannot cause a deadlock, because the transaction has already locked the row of the load. */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

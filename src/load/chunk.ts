@@ -20,13 +20,12 @@ import {
 } from './commit-chunk.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, failLoad } from './end.ts';
-import { tooManyRejects } from './final-checks.ts';
 import { canBeInserted, expectsNewUsers, insertChunk, rememberUsers } from './insert-rows.ts';
 import type { Rows } from './map/rows.ts';
 import { newUserStamp } from './merge/merge-batch.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createStoringReader, type FindRefusedUsers, readChanged } from './read-chunk.ts';
-import { allRefused } from './rejects/rejects.ts';
+import { allRefused, tooManyRejects } from './rejects/rejects.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
 import { kindOf } from './seam.ts';
@@ -34,9 +33,9 @@ import { kindOf } from './seam.ts';
 const lostClaim = 'another attempt owns the task, or its load has ended';
 
 /**
- * Reads, maps and merges one chunk. The rows are counted in the transaction that merges them. After
- * that transaction, fails the load if it exceeds a limit, or notifies the queue of the next task.
- * If this process dies before these steps, the reconciler takes them.
+ * Reads, maps and merges one chunk, and counts its rows in the same transaction. Then fails the
+ * load if it exceeds a limit, or notifies the queue. If this process dies before, the reconciler
+ * takes these steps.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -51,10 +50,7 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
-/**
- * Returns a function that finds refused users, or `null` if no capability of the environment
- * refuses users. Which users are refused does not change while a load runs.
- */
+/** `null` if no capability refuses users. Which users are refused is constant while a load runs. */
 function refusalsOf(
   { db, refusals }: LoadContext,
   { environmentId, uses }: LoadSource,
@@ -116,8 +112,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // If this attempt has lost its task, the error may be a collision with rows written by the next
-    // attempt.
+    // If this attempt has lost its task, the error may be a collision with the next attempt.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(lostClaim);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -127,10 +122,7 @@ async function mergeRead(
   }
 }
 
-/**
- * Tries to insert the chunk, which is faster than merging it. If one of its users may exist
- * already, writes nothing and returns `null`.
- */
+/** Inserting is faster than merging. Writes nothing and returns `null` if a user may exist. */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,
@@ -148,9 +140,7 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A user exists, or PostgreSQL refuses a record. The caller therefore merges this chunk, and
-      // the merge finds the refused record. Later chunks are merged without an attempt to insert
-      // them.
+      // A user exists, or PostgreSQL refuses a record, which the merge then finds.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
@@ -181,8 +171,7 @@ async function mergeChunk(
     rememberUsers(memory, kinds);
     return kinds;
   };
-  // `commitWithCompanies` creates the companies of all users in the chunk. Users that the database
-  // may refuse, and users of a dry run, must not create companies.
+  // Users that the database may refuse, and users of a dry run, must not create companies.
   return isCareful || source.dryRun
     ? commitChunk(context, source, claimed, rows, write)
     : commitWithCompanies(context, source, claimed, rows, write);

@@ -30,16 +30,13 @@ import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
-/**
- * The command waits this many milliseconds for its own process to finish a small load. Then it
- * starts workers.
- */
+/** Workers are started if this process has not finished a small load after this time. */
 const SMALL_LOAD_MS = 1_000;
 
 const guard = (flags: string, description: string) =>
   parsed<GuardLimit | null>(flags, description, parseGuard, null);
 
-export interface ExportFolders {
+interface ExportFolders {
   find(names: readonly string[]): Promise<string | null>;
   load(
     terminal: Terminal,
@@ -151,10 +148,7 @@ again.`,
     },
   });
 
-/**
- * Throws if options are combined with the folder of an export, because an export is loaded
- * unchanged.
- */
+/** An export is loaded unchanged. @throws UsageError */
 function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -183,10 +177,7 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
   );
 }
 
-/**
- * Returns whether each file is so small that it becomes one chunk. Files are loaded one after
- * another, so a second worker would then be idle.
- */
+/** Files are loaded one after another: a second worker would be idle if each is one chunk. */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }

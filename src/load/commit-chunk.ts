@@ -24,10 +24,7 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/*
- * Commits a chunk in one transaction: its rows, its rejects and its counts. The transaction fails
- * if another attempt owns the task of the chunk.
- */
+/* Commits the rows, rejects and counts of a chunk in one transaction, if it owns the task. */
 
 const lostClaim = 'another attempt owns the task, or its load has ended';
 
@@ -41,7 +38,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** Thrown if a single-chunk load exceeds `max_errors`. Nothing has been committed. */
+/** A single-chunk load exceeds `max_errors`. Nothing has been committed. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -52,10 +49,7 @@ export class TooManyRefused extends Error {
   }
 }
 
-/**
- * Checks `max_errors` for a single-chunk load. Other loads have a separate pass for this check.
- * @throws TooManyRefused
- */
+/** Only for single-chunk loads: others have a pass for this check. @throws TooManyRefused */
 export function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -149,18 +143,14 @@ export async function commitWithCompanies(
 }
 
 /**
- * Returns whether the COMMIT of a chunk may return before its data is on disk. If the database
- * server then crashes, it loses the rows and the chunk's ledger entry together, and the chunk is
- * repeated. The COMMIT that completes a load always waits for the disk.
+ * Whether a COMMIT may return before its data is on disk. A crash of the database server then loses
+ * the rows and the ledger entry together. The COMMIT that completes a load waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/**
- * Adds to each reject the kind under which it is counted, or `null` if the load does not count by
- * kind.
- */
+/** The kind is `null` if the load does not count by kind. */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -168,9 +158,7 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/**
- * Creates the `RejectCauses` when the first reject needs them, because most chunks have no rejects.
- */
+/** Creates the `RejectCauses` for the first reject, because most chunks have none. */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {

@@ -12,13 +12,10 @@ import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/metrics.ts';
 import { Rows } from './map/rows.ts';
-import type { RewriteSeam } from './receive/seam.ts';
+import type { RewriteSeam } from './receive/received-file.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
-/**
- * Context of loads. It is passed as an argument and never imported, so two systems can run in one
- * process.
- */
+/** Passed as an argument and never imported, so two systems can run in one process. */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
   readonly acts: Acts;
@@ -31,7 +28,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** Base URL for links that are not created in response to a request, without a trailing slash. */
+  /** For links that are not created in response to a request. Without a trailing slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
@@ -46,9 +43,8 @@ const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
 /**
- * Hints from the chunks of a load that this process has written. They show the fastest way to write
- * the next chunk. A hint can be wrong, for example after a crash of the database server has undone
- * chunks. A wrong hint costs only time.
+ * Hints about the fastest way to write the next chunk. A hint can be wrong, for example after a
+ * crash of the database server has undone chunks. A wrong hint costs only time.
  */
 export interface LoadMemory {
   /** `new` while no chunk has contained an existing user. */
@@ -57,10 +53,7 @@ export interface LoadMemory {
   events: 'unknown' | 'new' | 'known';
   /** Number of chunks still to be read without the search for unchanged records. */
   unsearchedChunks: number;
-  /**
-   * Number of chunks that skip the search after it found too few unchanged records. 0 if the last
-   * search found enough of them.
-   */
+  /** Number of chunks that skip the search next time it finds too few. 0 after it found enough. */
   nextUnsearched: number;
 }
 
@@ -80,14 +73,14 @@ class MadeCompanies {
     return companies.filter((company) => !this.#companies.has(company));
   }
 
-  /** Remembers the companies. Must be called after the commit that created them. */
+  /** Must be called after the commit that created the companies. */
   note(companies: readonly string[]): void {
     if (this.#companies.size + companies.length > maxCompanies) return;
     for (const company of companies) this.#companies.add(company);
   }
 }
 
-/** Hints about loads, and reusable buffers. Losing them costs only time. */
+/** Hints and reusable buffers. Losing them costs only time. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
@@ -101,8 +94,7 @@ export class ChunkMemory {
       unsearchedChunks: 0,
       nextUnsearched: 0,
     };
-    // Evicts the least recently used load. It is the first load in the Map, because each use
-    // inserts a load again.
+    // The first load of the Map is the least recently used one, because each use inserts it again.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, memory);
     const [oldest] = this.#loads.keys();
@@ -111,10 +103,8 @@ export class ChunkMemory {
   }
 
   /**
-   * Returns the companies that this attempt of the load has created on this connection. All of them
-   * still exist: no company is removed while a load runs, and a crash that loses commits also ends
-   * the connection. The next attempt starts with an empty list, because companies may be removed
-   * before a retry.
+   * The companies still exist: none is removed while a load runs, and a crash that loses commits
+   * also ends the connection. Companies may be removed before the next attempt, so it starts empty.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;
@@ -125,7 +115,7 @@ export class ChunkMemory {
     return companies;
   }
 
-  /** Lends buffers of several megabytes, so that they need not be allocated for each chunk. */
+  /** Lends buffers of several megabytes, which would be costly to allocate for each chunk. */
   async withRows<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const rows = this.#idleRows.pop() ?? new Rows();
     try {

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql, type UpdateObject } from 'kysely';
+import { type RawBuilder, type UpdateObject, sql } from 'kysely';
 import {
   ALL_RECORDS_REFUSED,
   FIRST_RECORDS_REFUSED,
@@ -8,19 +8,19 @@ import {
   type LoadStatus,
 } from '../domain/load.ts';
 import type { Origin, TaskFailure } from '../domain/task.ts';
-import { camel, type Tables } from '../postgres/columns.ts';
-import { type Database, hasRows, updateWhere } from '../postgres/database.ts';
+import { type Tables, camel, daysAgo } from '../postgres/columns.ts';
+import { type Database, columnOf, firstRow, hasRows, updateWhere } from '../postgres/database.ts';
 import { deleteTasks } from '../tasks/store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import type { LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
+import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 
 const ends = { ended_at: sql<Date>`now()` };
 
 /**
- * Completes a load and deletes the data that was needed only while it ran. If the load is a plan,
- * keeps the hashes of its keys, because applying the plan needs them. Must be called in the
- * transaction that ends the `finish` task.
+ * Deletes the data that was needed only while the load ran, except for the hashes of keys that
+ * applying a plan needs. Must be called in the transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -35,7 +35,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load. The rows that it has written remain. Returns `null` if the load has ended. */
+/** The rows that the load has written remain. Returns `null` if it has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -56,7 +56,7 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   return ended;
 }
 
-/** Records who decided on a held load, and when. Does nothing if no decision is pending. */
+/** Does nothing if no decision is pending. */
 export async function recordDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
@@ -79,8 +79,7 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // After the tasks were deleted above, the last chunk may have been committed and may have added
-  // the finish task.
+  // Since the first deletion, a commit of the last chunk may have added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
@@ -89,7 +88,7 @@ export type StoppedLoad = NonNullable<Awaited<ReturnType<typeof end>>>;
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** Columns to set when a load is queued again. The load then becomes the last one in its lane. */
+/** Columns of a load that is queued again, as the last one in its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -99,10 +98,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/**
- * SQL expression: pass of a retry that ignores the limit that was exceeded before. If the load has
- * a volume guard, its records must be checked again before they are loaded.
- */
+/** Pass of a retry without the exceeded limit. A volume guard must check the records again. */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -111,9 +107,9 @@ end`;
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Queues a failed or cancelled load at the end of its lane. In the pass `load`, only unfinished
- * chunks run again. The passes `plan`, `guard`, `validate` and `apply` start over. Returns false if
- * the load cannot be retried (`retryLoad` then explains why). Must be called under the lane's lock.
+ * Queues a failed or cancelled load. In the pass `load`, only unfinished chunks run again. The
+ * passes `plan`, `guard`, `validate` and `apply` start over. Returns false if the load cannot be
+ * retried (`retryLoad` then explains why). Must be called under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -149,10 +145,7 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/**
- * Lifts the limit that the load exceeded. Otherwise, the retry would fail immediately for the same
- * reason.
- */
+/** Lifts the limit that the load exceeded. Otherwise, the retry would fail for the same reason. */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -169,18 +162,12 @@ async function acceptRefused(
       .execute();
 }
 
-/**
- * SQL condition for queries of the table `loads`: another load has begun to take back the changes
- * of this load.
- */
+/** Condition for queries of `loads`: another load has begun to take back this one. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/**
- * SQL condition: another load has taken back the changes of this load, or is queued or running to
- * do so.
- */
+/** Another load has taken back this one, or is queued or running to do so. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(
@@ -199,4 +186,96 @@ export function isLoadTakenBack(
     select 1
     from loads
     where environment_id = ${environmentId} and job_id = ${jobId} and ${isTakenBack(seams)}`;
+}
+
+/** A source is compared with its latest loads, if they are among the latest of the environment. */
+const USUAL_LOADS = 10;
+const USUAL_AMONG = 10_000;
+
+/* A volume guard holds a load if its file differs from the usual files of its source. */
+
+interface Guarded {
+  readonly guard: VolumeGuard;
+  readonly file: FileFigures;
+  readonly past: readonly FileFigures[];
+}
+
+const figures = (load: string) => sql`json_build_object(
+  'rows', ${sql.ref(`${load}.total_rows`)},
+  'rejected', ${sql.ref(`${load}.rows_rejected`)},
+  'columns', ${sql.ref(`${load}.header`)} -> 'columns'
+)`;
+
+/** Source of a load: its origin and file name, without digits, because most belong to dates. */
+const sourceOf = (load: string) => {
+  const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
+    sql.ref(`${load}.${each}`),
+  );
+  return sql`(
+    ${origin}, case ${origin} when 'inbox' then regexp_replace(${name}, '[^/]*$', '') else ${name} end,
+    regexp_replace(${filename}, '[0-9]+', '', 'g')
+  )`;
+};
+
+/** `past` are the source's latest loads, newest first. `null` if the load has no guard. */
+export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
+  return firstRow<Guarded>(db)`
+    select
+      g.guard,
+      ${figures('l')} as file,
+      array(
+        select ${figures('p')}
+        from (
+          select *, ${hasBeenTakenBack} as is_taken_back
+          from loads
+          where environment_id = l.environment_id
+          order by job_id desc
+          limit ${USUAL_AMONG}
+        ) p
+        where p.status = 'completed' and not p.dry_run and not p.is_taken_back
+          and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
+        order by p.job_id desc
+        limit ${USUAL_LOADS}
+      ) as past
+    from loads l
+    join load_guards g using (load_id)
+    where l.load_id = ${loadId} and g.guard is not null`;
+}
+
+/** Must be called in the transaction that ends the load's last task. */
+export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
+  await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
+  await updateWhere(db, 'load_guards', { loadId })
+    .set({
+      held_at: sql<Date>`now()`,
+      held_for: JSON.stringify(reasons),
+      decided_at: null,
+      decided_by: null,
+    })
+    .execute();
+}
+
+/** Returns false if the load is not held. Must be called under the lane's lock. */
+export async function releaseHeld(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  by: Origin,
+): Promise<boolean> {
+  const load = await updateWhere(db, 'loads', { environmentId, jobId, status: 'held' })
+    .set({ ...queuedAgain, pass: 'load', begins_anew: true })
+    .returning('load_id')
+    .executeTakeFirst();
+  if (load === undefined) return false;
+  await recordDecision(db, load.load_id, by);
+  return true;
+}
+
+export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select load_id
+    from loads
+    join load_guards using (load_id)
+    where status = 'held' and held_at < ${daysAgo(fileDays)}
+    limit ${limit}`;
 }

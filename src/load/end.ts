@@ -17,8 +17,12 @@ import { claimJobAction } from '../tasks/idempotency.ts';
 import { findLaneHead, idleLanes, lockLane, startDeletion } from '../tasks/lane-store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { cancelLoad as markCancelled, failLoad as markFailed, type StoppedLoad } from './end-store.ts';
-import { findExpiredHolds } from './held-store.ts';
+import {
+  cancelLoad as markCancelled,
+  failLoad as markFailed,
+  findExpiredHolds,
+  type StoppedLoad,
+} from './end-store.ts';
 import { readLoadEnd, readLoadResult, requireLoad } from './read-store.ts';
 import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
@@ -29,7 +33,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'acts' | 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** Fails a load. The rows that it has written remain. Does nothing if the load has ended. */
+/** The rows that the load has written remain. Does nothing if it has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -41,9 +45,8 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Cancels a load that has not ended, or discards a held load. Chunks that are running can no longer
- * commit. Returns the time of the cancellation. A repeated call with the same idempotency key
- * returns the time of the first call.
+ * Cancels a load, or discards a held one. Running chunks can no longer commit. Returns the time of
+ * the cancellation: that of the first call if the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelLoad(
@@ -77,17 +80,11 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
 /** Work that remains after the commit of the transaction that ended or held a load. */
 export interface LoadEnd {
   readonly due: readonly DueTask[];
-  /**
-   * File to remove, because a capability forbids storing the text of the load. `null` if the file
-   * is kept.
-   */
+  /** File to remove, because a capability forbids storing it. `null` if the file is kept. */
   readonly file: FileRef | null;
 }
 
-/**
- * Starts the next job in the lane, notifies workers and removes the file. If the file cannot be
- * removed now, pruning removes it later.
- */
+/** If the file cannot be removed now, pruning removes it later. */
 export async function afterEnd(
   context: EndContext,
   environmentId: number,
@@ -115,7 +112,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Calls the `stopped` hooks of a load that failed or was cancelled, then `recordLoadEnd`. */
+/** For a load that failed or was cancelled. */
 async function recordStop(
   context: Ending,
   db: Database,
@@ -129,10 +126,7 @@ async function recordStop(
   return { ...end, due: [...due, ...end.due] };
 }
 
-/**
- * Tells capabilities (see `JobSeam`) that a load has ended or is held. Capabilities store what they
- * need in the transaction of the caller.
- */
+/** Notifies capabilities (see `JobSeam`) of a load that has ended or is held. */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
@@ -160,7 +154,7 @@ export async function recordLoadEnd(
 
 const expiredAtATime = 100;
 
-/** Fails held loads whose files expired before anybody decided. Pruning removes the files. */
+/** Pruning removes the files. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
   const message = `Nobody released or discarded it within ${plural(fileDays, 'day')}. Send the file again`;
   let expired: readonly number[];
@@ -170,7 +164,7 @@ export async function expireHeldLoads(context: EndContext, fileDays: number): Pr
   } while (expired.length === expiredAtATime);
 }
 
-/** Starts the next load or deletion in a lane if none is running, and notifies the workers. */
+/** Starts the next load or deletion in a lane if none is running. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
   const { pool, log } = context;
   const started = await inTransaction(pool, async ({ db }) => {
@@ -186,10 +180,7 @@ export async function startLane(context: LaneContext, environmentId: number): Pr
   await notifyQueue(context, started.tasks);
 }
 
-/**
- * Maximum number of lanes that are started at the same time. Each of them uses a connection. A slow
- * lane does not delay the other lanes.
- */
+/** Each lane that is being started uses a connection. */
 const lanesAtATime = 4;
 
 export async function startIdleLanes(context: LoadContext): Promise<void> {
@@ -198,10 +189,7 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
   await Promise.all(idle.map((environmentId) => atATime(() => startLane(context, environmentId))));
 }
 
-/**
- * Starts the next job of a lane in the background. If that fails, the reconciler starts the job,
- * because the job is in the ledger.
- */
+/** If that fails, the reconciler starts the job, because it is in the ledger. */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
   startLane(context, environmentId).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),

@@ -1,32 +1,29 @@
-import { ConflictError } from '../base/errors.ts';
-import { keepsPlan, type LoadPass } from '../domain/load.ts';
-import type { DueTask, TaskClaim } from '../domain/task.ts';
+import { ConflictError, Fault, FinalFailure } from '../base/errors.ts';
+import { GUARD_EXCEEDED, type LoadPass, type PlanSummary, balances, keepsPlan } from '../domain/load.ts';
+import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
-import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end.ts';
-import { completeLoad } from './end-store.ts';
-import { runFinalChecks } from './final-checks.ts';
-import { afterHold, type Held, holdIfUnlike } from './hold.ts';
+import { type CompletedLoad, type LoadEnd, afterCompletion, afterEnd, recordLoadEnd } from './end.ts';
+import { completeLoad, holdLoad, readGuarded } from './end-store.ts';
 import { recordEventRepeats } from './merge/event-repeats.ts';
 import { type ChunksDone, countRestored, findRepeats, resolveRepeats } from './merge/repeats.ts';
-import { concludePlan } from './plans/conclude.ts';
-import { takeBackRepeated } from './plans/store.ts';
+import { summarisePlan, takeBackRepeated } from './plans/store.ts';
 import { recordMends } from './rejects/mends.ts';
-import { replayLoad } from './replay.ts';
-import { replayEvents } from './replay-events.ts';
-import { beginPass } from './running-store.ts';
+import { replayEvents, replayLoad } from './replay.ts';
+import { type FinishState, beginPass, readFinishState, readLimitedPlan } from './running-store.ts';
 import { type EndSeam, endsFor } from './seam.ts';
+import { plural } from '../base/wording.ts';
+import { type Limits, type Surprise, findSurprises } from '../domain/guards.ts';
+import { allRefused, tooManyRejects } from './rejects/rejects.ts';
+import type { RawBuilder } from 'kysely';
+import { requireLoad } from './read-store.ts';
 
 const lostClaim = 'another worker finishes the load, or it has ended';
 
-/**
- * Ends a load whose chunks are all done. Corrects the counts, merges repeated keys and events
- * again, and stores which rejects were corrected. Then checks that the counts add up, completes the
- * load, and starts the next job in the lane. May run late, be interrupted or be repeated.
- */
+/** Ends a load whose chunks are all done. May run late, be interrupted or be repeated. */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
   if (chunks === null) throw new ConflictError(lostClaim);
@@ -55,10 +52,7 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
   });
 }
 
-/**
- * Completes the load, holds it, or starts its next pass. This COMMIT waits until it is on disk. The
- * earlier, asynchronous commits of the chunks are then on disk too.
- */
+/** This COMMIT waits for the disk, where the asynchronous commits of the chunks then are too. */
 async function complete(
   context: LoadContext,
   claim: TaskClaim,
@@ -78,7 +72,6 @@ async function complete(
   });
 }
 
-/** Runs all checks that can fail the load, then calls the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTaskTransaction(context.pool, claim, async ({ db }) => {
     await runFinalChecks(context, db, claim);
@@ -86,7 +79,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** Result of a pass that only checked the file: the tasks that now load the chunks. */
+/** After a pass that only checked the file: the tasks that now load the chunks. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }
@@ -95,4 +88,86 @@ async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim
   const tasks = await beginPass(db, context, claim.subjectId, 'load');
   if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
   return { tasks };
+}
+
+/** Renews the claim first, so that it is locked. @throws FinalFailure */
+async function runFinalChecks(context: LoadContext, db: Database, claim: TaskClaim): Promise<FinishState> {
+  if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+  const state = await readFinishState(db, claim.subjectId);
+  const { tally, totalRows, pass, maxErrors } = state;
+  if (pass !== 'validate') requireBalance(state);
+  if (maxErrors !== null && tally.rejected > maxErrors)
+    throw fails(tooManyRejects(tally.rejected, maxErrors));
+  const planned = keepsPlan(pass) ? await readLimitedPlan(db, claim.subjectId) : null;
+  const failure = planned && findGuardHit(planned, planned.plan);
+  if (failure !== null) throw fails(failure);
+  if (tally.rejected > 0 && tally.rejected === totalRows && !state.ownFile)
+    throw fails(await allRefused({ ...context, db }, claim));
+  return state;
+}
+
+function requireBalance({ tally, totalRows, kindsAddUp, openChunks }: FinishState): void {
+  if (!balances(tally) || tally.read !== totalRows) {
+    throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
+  }
+  if (!kindsAddUp) throw new Fault('the counts by kind do not add up to those of the load');
+  if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
+}
+
+function fails({ code, message }: TaskFailure): FinalFailure {
+  return new FinalFailure(code, message);
+}
+
+function findGuardHit(
+  { maxChanged, maxRemovedValues }: Omit<Limits<number>, 'maxErrors'>,
+  { profiles, values }: PlanSummary,
+): TaskFailure | null {
+  const { users, companies } = profiles;
+  const changed = users.changed + users.removed + companies.changed + companies.removed;
+  const hits = [
+    [changed, maxChanged, `${plural(changed, 'profile')} would be changed or removed and max_changed`],
+    [values.go, maxRemovedValues, `${plural(values.go, 'value')} would be removed and max_removed_values`],
+  ] as const;
+  const [, limit, what] = hits.find(([count, allowed]) => allowed !== null && count > allowed) ?? [];
+  return what === undefined ? null : { code: GUARD_EXCEEDED, message: `${what} allows ${limit}` };
+}
+
+/** A held load waits for a person's decision, but does not block its lane. */
+interface Held extends LoadEnd {
+  readonly held: readonly Surprise[];
+}
+
+async function holdIfUnlike(
+  context: LoadContext,
+  db: Database,
+  claim: TaskClaim,
+  jobId: string,
+): Promise<Held | null> {
+  const guarded = await readGuarded(db, claim.subjectId);
+  if (guarded === null) return null;
+  const surprises = findSurprises(guarded.guard, guarded.file, guarded.past);
+  if (surprises.length === 0) return null;
+  await holdLoad(db, claim.subjectId, surprises);
+  const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
+  if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+  return { held: surprises, ...end };
+}
+
+async function afterHold(context: LoadContext, claim: TaskClaim, { held, ...end }: Held): Promise<void> {
+  context.log.warn({ ...taskFields(claim), held }, 'load held: its file is unlike what its guard expects');
+  await afterEnd(context, claim.environmentId, end);
+}
+
+/** Does nothing if the plan already has a summary. */
+async function concludePlan(context: LoadContext, claim: TaskClaim, chunks: ChunksDone): Promise<void> {
+  const { environmentId, subjectId, jobId } = claim;
+  await inTaskTransaction(context.pool, claim, async ({ db }) => {
+    if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
+    if (chunks.hasRewritten) await countRestored(db, subjectId, chunks.pass);
+    const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
+    const planned: RawBuilder<unknown>[] = [];
+    for (const seam of endsFor(context.loads, chunks.source)) planned.push(await seam.planned(db, subjectId));
+    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
+    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+  });
 }

@@ -13,7 +13,7 @@ import { receivingStore } from './received.ts';
 
 /* Checks whether the options of a load fit its file, before the load is accepted. */
 
-/** In `map`, replaces each column name with its spelling in the header of the file. */
+/** Gives the names in `map` the spelling of the file's header. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -22,10 +22,7 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/**
- * If a preset is set, rewrites the file.
- * @throws InputError `unrecognised_columns`, `invalid_field`
- */
+/** If a preset is set, rewrites the file. @throws InputError */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
   const { preset, source } = options;
@@ -43,18 +40,14 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
   return { ...request, received: rewritten };
 }
 
-/**
- * Refuses files whose events would be loaded as profiles, and files that need another preset than
- * the given one.
- * @throws InputError
- */
+/** @throws InputError if events would be loaded as profiles, or if another preset is needed */
 export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {
   const { received, options, beginning } = request;
   const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** Returns the kind of the records. For CSV, the header determines the kind. */
+/** For CSV, the header determines the kind. @throws InputError */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

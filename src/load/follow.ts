@@ -12,7 +12,7 @@ import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { type Load, readShown, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
-/** Follows a load to its end, then waits for the remaining work of capabilities. */
+/** Also waits for the remaining work of capabilities. */
 export async function followLoad(
   { db, loads }: Pick<System, 'db' | 'loads'>,
   followed: Followed,
@@ -28,8 +28,7 @@ export async function followLoad(
   if (load.endedAt === null) return load;
   const read = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
-    // The load is read after the fields of capabilities, because the work of capabilities may have
-    // changed it.
+    // Read after the fields of capabilities, whose work may have changed the load.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };
@@ -69,10 +68,7 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/**
- * Queues a load. If `waits` is true, also runs the load and prints the sentence that `show` returns
- * about the result.
- */
+/** If `waits` is true, also runs the load. `show` returns a sentence about its result. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,

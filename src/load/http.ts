@@ -7,9 +7,8 @@ import { optionFields } from '../http/plugins/validation.ts';
 import { render, renderJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
-import { importRecord } from './api.ts';
+import { importRecord, uploadOfLoad } from './api.ts';
 import { keepFileOfLoad } from './retry.ts';
-import { uploadOfLoad } from './upload/api.ts';
 import { importOptions, optionsReader, uploadOptions } from './upload/options.ts';
 import { receiveUpload } from './upload/receive-upload.ts';
 import {
@@ -78,8 +77,8 @@ export const takesFile = (table: OptionTable) =>
       ),
     },
     query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
-    // JSON is also accepted, but not documented here. Otherwise, code generators would derive the
-    // call's type from JSON, and the call could not send a file.
+    // JSON is accepted too. If it were documented, code generators would derive the call's type
+    // from it, and the call could not send a file.
     content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
   }) as const;
 

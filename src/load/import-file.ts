@@ -30,7 +30,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Receives a file or standard input in the same way as an upload over HTTP. */
+/** Receives a file, or standard input, as an upload over HTTP is received. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -46,12 +46,7 @@ async function readInput(
       yield bytes;
     }
   };
-  const hints = {
-    format: format ?? undefined,
-    filename: path ?? undefined,
-    source: sourceOptions,
-    map,
-  };
+  const hints = { format: format ?? undefined, filename: path ?? undefined, source: sourceOptions, map };
   try {
     return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
   } finally {
@@ -79,13 +74,13 @@ export interface Imported {
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
-  /** Reason why the file was refused. `null` if it was accepted. */
+  /** `null` if the file was accepted. */
   readonly error: InputError | null;
 }
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Loads one file. Throws only errors that are not caused by the file. */
+/** Throws only errors that are not caused by the file. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -191,8 +186,7 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // A load that failed with `too_many_rejects` has counted only a part of its file, so the counts
-  // are not printed.
+  // A load that failed with `too_many_rejects` has counted only a part of its file.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -237,7 +231,7 @@ export function renderImported(
         ? null
         : renderLoadDetail(load, shown, result, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // Reasons for refusing the file, in the same format as in the HTTP API.
+    // As in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,
@@ -255,9 +249,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/**
- * Returns a line that describes the detected format, followed by one line for each of its notes.
- */
+/** The detected format in one line, followed by a line for each note. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;

@@ -11,9 +11,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/**
- * Returns whether all users of the chunk could be new. Only then is it worth trying to insert them.
- */
+/** Inserting is worth trying only if all users of the chunk could be new. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -24,10 +22,7 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/**
- * True if the chunk contains only users and events, each user has a record of their own, and no row
- * removes a value.
- */
+/** The chunk has only users and events, every user has a record, and no row removes a value. */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
@@ -78,10 +73,7 @@ async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/**
- * Remembers whether all users of a merged chunk were new. If they were, inserting the next chunk is
- * worth trying.
- */
+/** If all users of a merged chunk were new, inserting the next chunk is worth trying. */
 export function rememberUsers(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) memory.users = 'known';

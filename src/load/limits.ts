@@ -1,19 +1,16 @@
 import { KiB } from '../base/limits.ts';
 
 /**
- * In each chunk of CSV, the types of properties are detected from this many records. Once a
- * property has this many dates, its further values are only compared with the pattern of a date.
+ * Records of each CSV chunk from which the types of properties are detected. A property with this
+ * many dates has its further values only compared with the pattern of a date.
  */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;
-/**
- * After reading this many records, a worker pauses, so that it can renew its lease, handle signals
- * and continue other chunks.
- */
+/** Then a worker pauses, to renew its lease, handle signals and continue other chunks. */
 export const RECORDS_AT_A_TIME = 1_000;
-/** An upload expires this many milliseconds after its last byte has arrived. */
+/** Counted from the last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Maximum number of causes that are listed for a job. Further causes are only counted. */
+/** Further causes of a job are only counted. */
 export const MAX_SHOWN_CAUSES = 50;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
@@ -23,8 +20,5 @@ export const PLAN_SAMPLE_ROWS = 50;
 export const MAX_SAMPLE_VALUE_CHARS = 256;
 export const MAX_SAMPLE_PROPERTIES = 50;
 export const MAX_SHOWN_MENDS = 20;
-/**
- * Maximum size in bytes of a load that the accepting server may merge itself. Merging that many
- * bytes takes 1 to 2 ms.
- */
+/** Largest load that the accepting server may merge itself, which takes 1 to 2 ms. */
 export const SMALL_LOAD_BYTES = 64 * KiB;

@@ -14,21 +14,18 @@ import { createCompanies } from './merge/upsert.ts';
 import { planBatch, recordNewCompanies } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Outcomes by kind of record. Kinds without outcomes are missing. */
+/** Kinds without outcomes are missing. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
-/**
- * Called for each record that the database refuses. `kind` is the kind under which the record is
- * counted.
- */
-export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
+/** `kind` is the kind under which the record is counted. */
+type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
 
 /**
- * Merges users, then companies, then companies to which only users refer, then events. All writers
- * use this order, so deadlocks are rare. After a deadlock, the chunk is repeated. `companies` are
- * the companies of the users that may not exist yet. Default: all companies of the users.
+ * Merges users, companies, companies to which only users refer, then events. All writers use this
+ * order, so deadlocks are rare. After one, the chunk is repeated. `companies` are the companies of
+ * users that may not exist yet. Default: all.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -43,10 +40,7 @@ export async function mergeRows(
   return { ...profiles, ...(await addEvents(transaction, source, chunkNo, rows.events, memory)) };
 }
 
-/**
- * Merges the chunk without the records that have passed our checks but are refused by the database.
- * Calls `refuse` for each of these records.
- */
+/** Merges the chunk without the records that pass our checks but that the database refuses. */
 export async function mergeRowsCarefully(
   transaction: Transaction,
   source: LoadSource,
@@ -134,8 +128,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // Of several records with the same key in this chunk, only the last one has an outcome. The
-    // others are superseded.
+    // Only the last record of a key in this chunk has an outcome. The others are superseded.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -145,10 +138,7 @@ async function mergeProfiles(
   return kinds;
 }
 
-/**
- * Counts the records that were skipped as unchanged. Stores their keys, because other chunks may
- * contain the same keys.
- */
+/** Stores the keys of skipped records, because other chunks may contain the same keys. */
 async function recordUnchangedRecords(
   { db }: Transaction,
   source: LoadSource,
@@ -167,10 +157,7 @@ async function recordUnchangedRecords(
   return kinds;
 }
 
-/**
- * Creates the companies of users that do not exist yet. `companies` are the companies that may not
- * exist. Default: all companies of the users.
- */
+/** `companies` are those that may not exist. Default: all companies of the users. */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
@@ -206,7 +193,6 @@ function mergeEntity(
     : mergeBatch(transaction, batch);
 }
 
-/** Returns the rows of an entity to merge: all rows, or those of the included records. */
 export function batchOf(
   source: LoadSource,
   chunkNo: number,
@@ -252,9 +238,8 @@ interface Refusal {
 }
 
 /**
- * Finds the records that the database refuses, by halving `all` repeatedly, and adds them to
- * `refused`. If the database refuses records only in combination, the last of these records counts
- * as refused. Every trial is rolled back.
+ * Finds the records that the database refuses by halving `all`. Of records that it refuses only in
+ * combination, the last one counts as refused. Every trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,
@@ -279,10 +264,7 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /**
-   * Returns the shortest prefix of `records` that the database refuses. The database is known to
-   * accept the first `fine` records.
-   */
+  /** Shortest prefix of `records` that is refused. The first `fine` records are accepted. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let min = fine + 1;
     let max = records.length;

@@ -5,11 +5,9 @@ import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
- * If the request has `options_of`, adds the options of that earlier load. Options in the request
- * take precedence. Volume guards and options for a single file are not added, because they do not
- * fit a file of a few corrected records.
- * @throws InputError `not_found`, or `invalid_field` if options contradict one another or lack an
- * option that they require
+ * Adds the options of the load in `options_of` that the request does not set. Volume guards and
+ * options for a single file do not fit a file of a few corrected records.
+ * @throws InputError `not_found`, or `invalid_field` for contradictions and missing options
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
   { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },

@@ -1,7 +1,4 @@
-/*
- * Reads chunks into rows and rejects. A record gets no row if its stored profile already has its
- * digest.
- */
+/* Reads chunks into rows and rejects. A record whose digest is stored gets no row. */
 
 import { Fault } from '../base/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
@@ -17,21 +14,18 @@ import { CsvRows } from './map/csv-rows.ts';
 import { NdjsonRows } from './map/ndjson-rows.ts';
 import { tooLarge } from './map/reasons.ts';
 import { digestKey } from './map/record-digests.ts';
-import { type ChunkScope, Rows } from './map/rows.ts';
-import type { RecordStage } from './map/seam.ts';
+import { type ChunkScope, type RecordStage, Rows } from './map/rows.ts';
 import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/**
- * The search for unchanged records is worthwhile if at least one of this many records is unchanged.
- */
+/** The search for unchanged records is worthwhile if one of this many records is unchanged. */
 const worthwhileShare = 8;
-/** Maximum number of consecutive chunks that are read without the search for unchanged records. */
+/** Maximum number of consecutive chunks that are read without the search. */
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Marks the candidates that are unchanged. These records are not mapped. */
+  /** Marks the unchanged candidates, which are not mapped. */
   readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
@@ -46,10 +40,10 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns the refused users among `ids` (a text[] in binary format), each with the reason. */
+/** `ids` is a text[] in binary format. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
-/** Reads the chunks of one load. Reading a chunk overwrites the `rows` of the previous chunk. */
+/** Reading a chunk overwrites the `rows` of the previous one. */
 export interface ChunkReader {
   readonly rows: Rows;
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
@@ -68,12 +62,7 @@ export async function createStoringReader(
   return createChunkReader(source, files, stage, rows, findRefusedUsers);
 }
 
-/**
- * Without `findRefusedUsers`, the reader refuses no record because of its user. The caller must
- * then leave out the records of refused users.
- * @throws InputError if the map does not fit the header, which has already been checked when the
- * load was accepted
- */
+/** Without `findRefusedUsers`, the caller must leave out the records of refused users. */
 export function createChunkReader(
   source: ReadSource,
   files: Pick<FileStore, 'readRange'>,
@@ -83,8 +72,7 @@ export function createChunkReader(
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
-  // Records have no digests if they state their kind, or if a preset creates several rows from one
-  // record.
+  // A record has no digest if it states its kind, or if a preset makes several rows from it.
   const key = !parser.hasKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
@@ -141,8 +129,8 @@ type Parser = ReturnType<typeof createParser>;
 const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
- * Returns the users of the rejects, by the record's number in the chunk. If such a user is also
- * refused, the reason for refusing the user takes precedence.
+ * Users of the rejects, by number of the record in the chunk. The reason for refusing the user
+ * takes precedence.
  */
 function usersOfRefused(
   { rejects }: Rows,
@@ -164,9 +152,8 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk. Records whose digests are unchanged are only counted. If another transaction
- * writes the profile of such a record in the meantime, the result is the same as if it wrote the
- * profile afterwards. The finish task finds keys that other chunks of the load also contain.
+ * Only counts records whose digests are unchanged. A transaction that writes such a profile in the
+ * meantime has the same effect as afterwards. The finish task finds keys of several chunks.
  */
 export async function readChanged(
   context: LoadContext,
@@ -195,18 +182,12 @@ async function findUnchanged(db: Database, source: LoadSource, candidates: Uncha
   }
 }
 
-/**
- * Returns whether a skipped record and a mapped record belong to the same profile. Both must then
- * be mapped.
- */
+/** A skipped and a mapped record may belong to the same profile. Both must then be mapped. */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
-/**
- * If too few records are unchanged, the next chunks skip the search: at first four chunks, then
- * twice as many after each search with the same result.
- */
+/** After a search with too few unchanged records, four chunks skip it, then twice as many. */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {
     memory.nextUnsearched = 0;

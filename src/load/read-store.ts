@@ -1,28 +1,37 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
 import { MAX_COUNTED_REJECTS } from '../base/limits.ts';
 import {
-  countedKinds,
   type LoadOptions,
   type LoadPass,
   type LoadStatus,
-  noOutcomes,
   type Outcomes,
   type StoredFormat,
   type TallyByKind,
+  countedKinds,
+  noOutcomes,
   toTally,
 } from '../domain/load.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
-import { type Database, findValue, hasRows, prepared, rowsOf, selectWhere } from '../postgres/database.ts';
+import {
+  type Database,
+  countOf,
+  findValue,
+  hasRows,
+  prepared,
+  rowsOf,
+  selectWhere,
+} from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
 import { readJobHistory } from '../tasks/job-store.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { storedFormat } from './chunk-store.ts';
 import { isTakenBack } from './end-store.ts';
-import { type LoadedSince, loadedSince } from './mend-store.ts';
+import { type LoadedSince, loadedSince } from './rejects/store.ts';
 import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
+import type { TaskClaim } from '../domain/task.ts';
 
 /* Reads loads for lists and details. `store.ts` contains the steps of a load. */
 
@@ -34,10 +43,7 @@ interface SeamsContext extends Context {
   readonly loads: readonly LoadSeam[];
 }
 
-/**
- * Counts rejects by code, the most frequent code first. Counts only the first MAX_COUNTED_REJECTS
- * rejects in the file.
- */
+/** Most frequent code first. Counts only the first MAX_COUNTED_REJECTS rejects of the file. */
 export async function countRejects(
   { db }: Context,
   environmentId: number,
@@ -57,7 +63,7 @@ export async function countRejects(
   return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
 
-/** Reads what the row of a load does not contain: its history and its rejects by code. */
+/** Reads what the row of a load does not contain. */
 export async function readLoadResult(
   db: Database,
   environmentId: number,
@@ -88,10 +94,7 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/**
- * SQL expression: number of records that earlier attempts have read. A retry continues where the
- * load stopped.
- */
+/** Records that earlier attempts have read. A retry continues where the load stopped. */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -104,10 +107,7 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/**
- * Reads loads in no particular order. For a single job, also reads how many jobs are ahead of it in
- * its lane.
- */
+/** In no particular order. The position in the lane is read only for a single job. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await (jobIds.length === 1 ? prepared(db) : db)
@@ -134,8 +134,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // When a plan is applied, the load keeps the counts from planning until its first chunk starts.
-    // These counts must not be shown as the result of the load.
+    // Until its first chunk starts, a plan that is applied keeps the counts from planning.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
@@ -148,16 +147,13 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
       failure: toFailure(failureCode, failureMessage),
       /** `null` unless a guard has held the load. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
-      /**
-       * Number of jobs ahead of this job in its lane. 0 while the job is running, and `null` after
-       * its end and in lists.
-       */
+      /** Jobs ahead in the lane. 0 while the job is running, `null` after its end and in lists. */
       queuePosition: queuePosition(status, ahead),
     };
   });
 }
 
-/** @throws InputError `not_found`, including when the job belongs to another environment */
+/** @throws InputError `not_found`, also for jobs of another environment */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
@@ -204,10 +200,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Returns the options of a load. Returns `null` if the environment has no such load, or if the load
- * wrote its own file.
- */
+/** `null` if there is no such load, or if it wrote its own file. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -218,20 +211,17 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
   return row ?? null;
 }
 
-/** "BYTE" in ASCII. It is the first of the two keys of an advisory lock. */
+/** "BYTE" in ASCII. First of the two keys of an advisory lock. */
 const bytesLock = 0x42595445;
 
-/** Makes other transactions that accept the same bytes wait until this transaction ends. */
+/** Other transactions that accept the same bytes wait until this one ends. */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,
   );
 }
 
-/**
- * Returns the newest load that has the same bytes and options, and that is completed or has one of
- * `statuses`. Returns `null` if there is none.
- */
+/** Newest load with the same bytes and options that is completed or has one of `statuses`. */
 export function findDuplicate(
   db: Database,
   seams: readonly LoadSeam[],
@@ -252,10 +242,7 @@ export function findDuplicate(
     limit 1`;
 }
 
-/**
- * Returns the fields that capabilities add to the job. Runs a query only if one of these fields
- * applies to the load.
- */
+/** Fields that capabilities add to the job. Runs a query only if one applies to the load. */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,
@@ -294,4 +281,31 @@ export async function readLoadEnd(context: SeamsContext, environmentId: number, 
     .select([tally, usesOfLoad])
     .executeTakeFirstOrThrow();
   return { ...row, ...(await readShown(context, environmentId, { ...row, jobId, isTakenBack: false })) };
+}
+
+/** Dry runs and plans change nothing. */
+const writes: RawBuilder<unknown> = sql`l.pass not in ('dry_run', 'plan')`;
+
+/** In the order of the lane. */
+export async function findUnfinishedLoads(db: Database, environmentId: number): Promise<string[]> {
+  const rows = await rowsOf<{ jobId: string }>(db)`
+    select l.job_id as "jobId"
+    from loads l
+    where l.environment_id = ${environmentId} and l.status in ('queued', 'processing', 'held') and ${writes}
+    order by l.lane_position`;
+  return rows.map(({ jobId }) => jobId);
+}
+
+/** Loads for which a queued export is waiting. 0 if it was not requested to wait. */
+export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
+  return countOf(db)`
+    select count(*)
+    from exports e
+    join loads l on l.environment_id = e.environment_id
+    where e.export_id = ${exportId}
+      and e.status = 'queued'
+      and (e.request ->> 'waitForLoads')::boolean
+      and l.status in ('queued', 'processing')
+      and l.accepted_at <= e.requested_at
+      and ${writes}`;
 }

@@ -10,10 +10,7 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 
 const filesPerBatch = 100;
 
-/**
- * Stores received files. Each of them is recorded in the ledger before it is complete. If the file
- * is abandoned, the sweep finds it in the ledger.
- */
+/** Records each file in the ledger before it is complete, where the sweep finds abandoned ones. */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),
@@ -34,10 +31,7 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   };
 }
 
-/**
- * Returns a store like `receivingStore` that converts and rewrites files in the sandboxes of the
- * environment.
- */
+/** Converts and rewrites files in the sandboxes of the environment. */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
@@ -48,17 +42,13 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/**
- * Removes the file. If its entry in the ledger cannot be removed now, the sweep removes it later.
- */
+/** If the entry in the ledger cannot be removed now, the sweep removes it later. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
-/**
- * Removes files that no load has used for ABANDONED_FILE_MS. Two calls may run at the same time.
- */
+/** Two calls may run at the same time. */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -2,29 +2,24 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * A file of events may be loaded a second time. If the earlier load added its events, and no events
- * of the environment have been removed since, the second load adds nothing. Its result is then
- * known without reading the file.
+ * If an earlier load of the same file added its events, and none of the environment have been
+ * removed since, a second load adds nothing. Its result is known without reading the file.
  */
 
-/**
- * SQL expression for queries of the table `loads`: how many times events have been removed from the
- * environment of the load.
- */
+/** Expression for queries of `loads`: number of removals of events in the environment. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0
 )`;
 
-/** True if an earlier load read the same file. */
 export const isOfKnownFile = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.duplicate_of is not null
 )`.as('isOfKnownFile');
 
 /**
- * If the load repeats an earlier load and would add nothing, counts its records as unchanged and
- * its chunks as done. Must be called in the transaction that starts the load. A removal of events
- * that has not been committed yet takes effect after the load.
+ * If the load would add nothing, counts its records as unchanged and its chunks as done. Must be
+ * called in the transaction that starts the load. A removal of events that is not committed yet
+ * takes effect after the load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

@@ -75,10 +75,7 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/**
- * Returns the plan as JSON. Contains the rows as PostgreSQL wrote them, because numbers in
- * JavaScript could lose digits.
- */
+/** Contains the rows as PostgreSQL wrote them, because numbers in JavaScript could lose digits. */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
@@ -120,7 +117,7 @@ function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }
   };
 }
 
-/** Returns the completed share, from 0 to 1, with four decimal places. */
+/** From 0 to 1, with four decimal places. */
 function progress({ status, tally, totalRows }: Load): number {
   if (status === 'completed') return 1;
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
@@ -130,13 +127,10 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
   return rateOf(load.tally.read - load.rowsBefore, load, now);
 }
 
-/**
- * In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a truncated record. If there is invalid
- * UTF-8, `raw_base64` contains the bytes.
- */
+/** In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a truncated record. */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // Removes the incomplete character at the end of a truncated record, if there is one.
+  // A truncated record may end with an incomplete character.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

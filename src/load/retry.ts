@@ -14,8 +14,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end.ts';
-import { isLoadTakenBack, requeueLoad } from './end-store.ts';
-import { releaseHeld } from './held-store.ts';
+import { isLoadTakenBack, releaseHeld, requeueLoad } from './end-store.ts';
 import { UPLOAD_KEPT_MS } from './limits.ts';
 import { countDrift } from './plans/rows-store.ts';
 import { readLoadId, readReading, requireLoad, type StoredReading } from './read-store.ts';
@@ -26,9 +25,7 @@ import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
- * Queues a failed or cancelled load at the end of its lane. In the pass `load`, only unfinished
- * chunks run again. A plan starts over (see `requeueLoad`). Does nothing if the idempotency key has
- * already been used.
+ * Queues a failed or cancelled load (see `requeueLoad`).
  * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (the
  * file no longer exists, or the load would restore data that has been deleted since)
  */
@@ -51,8 +48,7 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load at the end of its lane. Its guard is not checked again. Does nothing if the
- * load has already been released.
+ * Queues a held load, whose guard is not checked again. May be repeated.
  * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`
  */
 export async function releaseLoad(
@@ -84,8 +80,8 @@ interface QueueAction {
 }
 
 /**
- * Calls `queue` under the lane's lock, then starts the lane. Does nothing if the idempotency key
- * has already been used, or if `queue` returns false because the load is already queued.
+ * Does nothing if the idempotency key has already been used, or if `queue` returns false because
+ * the load is already queued. `queue` is called under the lane's lock.
  * @throws InputError `job_expired`
  */
 async function queueOnce(
@@ -108,10 +104,7 @@ async function queueOnce(
   await startLane(context, environmentId);
 }
 
-/**
- * Refuses a load that would restore deleted data.
- * @throws InputError `job_expired`
- */
+/** @throws InputError `job_expired` if the load would restore deleted data */
 async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
@@ -138,10 +131,7 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/**
- * Returns an error that explains why the file no longer exists: it has expired, or a capability
- * required its removal.
- */
+/** The file has expired, or a capability required its removal. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
@@ -149,9 +139,8 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Creates an upload from a load's stored file. Also returns options with which a new load reads the
- * file as this load did. The file is not copied. When the file of the load is removed, the upload
- * can no longer be used.
+ * Creates an upload from a load's stored file, and options that read it as this load did. The file
+ * is not copied: when it is removed, the upload can no longer be used.
  * @throws InputError `not_found`, `job_expired` if the file no longer exists or data has been
  * deleted since, `job_not_retryable` if the file was rewritten or not sent
  */
@@ -179,10 +168,7 @@ export async function keepFileOfLoad(
   return { upload, options: optionsFor(reading, readAs) };
 }
 
-/**
- * Returns options for reading the stored file. This file has been unpacked, is in UTF-8, and is
- * either CSV or NDJSON.
- */
+/** The stored file is unpacked, in UTF-8, and either CSV or NDJSON. */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,
@@ -204,9 +190,8 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Queues a completed plan at the end of its lane, to be applied. When the load starts, `beginLoad`
- * checks whether profiles have changed since planning. Does nothing if the idempotency key has
- * already been used.
+ * Queues a completed plan to be applied. When the load starts, `beginLoad` checks whether profiles
+ * have changed since planning.
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
  * `idempotency_conflict`
  */
@@ -248,9 +233,8 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const lostClaim = 'another worker begins the load, or it has ended';
 
 /**
- * Starts a load from the beginning: deletes the results of its last pass and adds the tasks of its
- * chunks. If the load writes its own file, first writes and attaches that file. If the load applies
- * a plan and profiles have changed since planning, fails the load, unless `onDrift` is `proceed`.
+ * Starts a load from the beginning, after writing its file if it writes its own. Fails a plan that
+ * is applied if profiles have changed since planning, unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;
@@ -275,9 +259,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
   await notifyQueue(context, tasks);
 }
 
-/**
- * `failure.code` of a plan that cannot be applied, because profiles have changed since planning.
- */
+/** A `failure.code`. */
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {

@@ -21,15 +21,11 @@ import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads data for the tasks of a running load, and begins its passes. A pass is a run over all
- * chunks of the file: to plan, to check a guard, or to load. Each pass first deletes the results of
- * the pass before it.
+ * A pass is a run over all chunks of the file: to plan, to check a guard, or to load. Each pass
+ * first deletes the results of the pass before it.
  */
 
-/**
- * Data of a load that the tasks of its chunks need. It changes only between two passes, when the
- * load has no such tasks.
- */
+/** Changes only between two passes, when the load has no chunk tasks. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 export async function readLoadSource(
@@ -56,17 +52,11 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /**
-     * True if the text of the load must not be stored. Rejects then contain only their place and
-     * reason.
-     */
+    /** The text of the load must not be stored. Rejects have only their place and reason. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** True if other chunks may contain the same keys, or if a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
-    /**
-     * True if stored values take precedence over those of the file. The chunks must then run one
-     * after another.
-     */
+    /** Stored values take precedence over the file. Chunks then run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }
@@ -107,10 +97,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Returns the plan of a load and the limits for it. Returns `null` if the load has no limits or has
- * not been planned yet.
- */
+/** `null` if the load has no limits or has not been planned yet. */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')
@@ -124,9 +111,8 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Queues a plan at the end of its lane, to be applied. The plan must be complete, or an attempt to
- * apply it must have failed or been cancelled. Returns false if there is no such plan or its file
- * no longer exists. Must be called under the lane's lock.
+ * Queues a plan to be applied. It must be complete, or an attempt to apply it must have failed or
+ * been cancelled. False if there is no such plan with a file. Must be called under the lane's lock.
  */
 export async function queueApply(
   db: Database,
@@ -155,7 +141,7 @@ const hasPlan = sql<boolean>`exists (
   select 1 from load_plans p where p.load_id = loads.load_id and p.plan is not null
 )`;
 
-/** Reads the pass that the load is about to begin. Returns `null` if the load is not running. */
+/** The pass that the load is about to begin. `null` if the load is not running. */
 export async function readBeginning(
   db: Database,
   loadId: number,
@@ -171,8 +157,8 @@ export async function readBeginning(
 }
 
 /**
- * Deletes the results of the last pass and begins `pass`. Returns the tasks that the caller must
- * pass to `notifyQueue`. Must be called in the transaction that ends the caller's task.
+ * Deletes the results of the last pass and begins `pass`. The returned tasks must be passed to
+ * `notifyQueue`. Must be called in the transaction that ends the caller's task.
  */
 export async function beginPass(
   db: Database,

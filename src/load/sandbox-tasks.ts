@@ -1,7 +1,4 @@
-/*
- * Tasks that parse untrusted bytes in a sandbox. In a command, they run in the process of the
- * command.
- */
+/* Tasks that parse untrusted bytes in a sandbox, or in the process of a command. */
 import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';
@@ -23,10 +20,7 @@ interface RefusedCauses {
   readonly causes: number;
 }
 
-/**
- * Yields samples for each cause. `readRejectsOf(n)` returns some refused records with the n-th
- * cause.
- */
+/** `readRejectsOf(n)` returns some refused records with the n-th cause. */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
   readRejectsOf: (cause: number) => Promise<readonly Reject[]>,
@@ -41,10 +35,7 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-/**
- * Returns a function that runs a task and returns its only result. The task cannot request data
- * from its caller. Without sandboxes, it runs in this process.
- */
+/** Runs a task that has one result and cannot request data. Without sandboxes, runs it here. */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>
     (input: Input, signal: AbortSignal): Promise<Item> => {

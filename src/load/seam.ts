@@ -13,7 +13,7 @@ import type { JudgeContext, JudgeSeam } from '../ingest/records.ts';
 import type { ActContext } from '../postgres/acts.ts';
 import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';
-import type { RecordStage } from './map/seam.ts';
+import type { RecordStage } from './map/rows.ts';
 
 export interface LoadSeam extends Partial<OptionSeam> {
   readonly fields?: readonly LoadField[];
@@ -22,18 +22,15 @@ export interface LoadSeam extends Partial<OptionSeam> {
 }
 
 /** Hooks that run only for loads with a certain option. */
-export interface LoadHooks {
+interface LoadHooks {
   /** Key in `options`, such as `max_removed`. */
   readonly option: string;
-  /**
-   * Checks the load. If it throws, the received file is discarded.
-   * @throws InputError
-   */
+  /** If it throws, the received file is discarded. @throws InputError */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
   /**
-   * Runs in the transaction that fails or cancels the load. After that transaction, no chunk of the
-   * load can commit. The returned tasks must be passed to `notifyQueue` after the commit.
+   * Runs in the transaction that fails or cancels the load, after which no chunk can commit. The
+   * returned tasks must be passed to `notifyQueue` after the commit.
    */
   stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
 }
@@ -45,17 +42,13 @@ export interface StopContext extends ActContext {
 /** Hooks at the end of a load. Until then, the hashes of its keys are kept. */
 export interface EndSeam {
   /**
-   * Decides what the option does. Runs after all checks that can fail the load, in the transaction
-   * that renews the claim. A repeated call does nothing.
+   * Decides what the option does, after all checks that can fail the load, in the transaction that
+   * renews the claim. A repeated call does nothing.
    */
   decide(db: Database, loadId: number): Promise<void>;
-  /**
-   * Carries out the decision in separate transactions. May be called again after an interruption.
-   */
+  /** Carries out the decision in its own transactions. Is called again after an interruption. */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
-  /**
-   * Adds changes to a plan, after the chunks have added theirs. Returns a query for the added rows.
-   */
+  /** Adds changes to a plan, after the chunks have. Returns a query for the added rows. */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
   completed(db: Database, loadId: number): Promise<void>;
@@ -72,28 +65,16 @@ export interface HookContext {
   readonly secrets: readonly SecretSeam[];
 }
 
-/**
- * Kind of load that writes its own file and processes its chunks itself. Such a load may take back
- * the changes of another load.
- */
+/** Kind of load that writes its own file and processes its chunks. May take back another load. */
 export interface LoadKind {
   readonly type: LoadType;
-  /**
-   * SQL condition for queries of the table `loads`: a queued or running load of this kind will take
-   * back the changes of the selected load.
-   */
+  /** Condition for queries of `loads`: an unfinished load of this kind takes back this one. */
   readonly takesBack: RawBuilder<boolean>;
-  /**
-   * Writes the file to a `receivingStore`.
-   * @throws FinalFailure if the file cannot be written at present
-   */
+  /** Writes to a `receivingStore`. @throws FinalFailure if that is impossible at present */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
   /** Runs in the transaction in which a load of this kind starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
-  /**
-   * Applies or plans the lines of a chunk and counts them. All of this must happen in one
-   * transaction.
-   */
+  /** Applies or plans the lines of a chunk and counts them, in one transaction. */
   chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
 }
 
@@ -106,29 +87,23 @@ export interface OwnFile {
   readonly chunks: readonly ChunkRange[];
 }
 
-/**
- * Field that a capability adds to jobs. If its value has a `summary`, the summary is a sentence for
- * people.
- */
+/** Field that a capability adds to jobs. A `summary` in its value is a sentence for people. */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
-  /** SQL expression for queries of the table `loads`: the value of the field. */
+  /** Value of the field, in queries of `loads`. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something requested by the caller was not done. */
   isPartial?(value: unknown): boolean;
-  /**
-   * True if work on the load continues after its end. Commands that wait for the load also wait for
-   * that work.
-   */
+  /** True if work continues after the end of the load. Commands wait for it too. */
   isOpen?(value: unknown): boolean;
 }
 
 interface FieldLoad {
-  /** Names of the capabilities that the environment uses. */
+  /** Capabilities that the environment uses. */
   readonly uses: readonly string[];
   readonly type: LoadType;
   readonly source: SourceOptions;
@@ -137,16 +112,13 @@ interface FieldLoad {
 }
 
 /**
- * Capability that judges the records of loads. For each load, it uses the settings from the time
- * when the load was accepted. Only one capability can judge records.
+ * Judges the records of loads with the settings from the time when the load was accepted. Only one
+ * capability can judge records.
  */
 export interface RecordSeam extends JudgeSeam {
-  /** Stores the settings for a load, in the transaction that accepts the load. */
+  /** Stores the settings, in the transaction that accepts the load. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
-  /**
-   * Returns the judge of a load's records. Returns `null` if they are not judged.
-   * @throws TransientError
-   */
+  /** Returns `null` if the records are not judged. @throws TransientError */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
   /** Deletes the counts of an earlier pass. */
   forget(db: Database, loadId: number): Promise<void>;
@@ -154,18 +126,14 @@ export interface RecordSeam extends JudgeSeam {
 
 /** Part of a capability that forbids storing the text of some loads. */
 export interface SecretSeam {
-  /** Name of the capability. Only loads in environments that use it are checked. */
+  /** Only loads in environments that use this capability are checked. */
   readonly use: string;
-  /**
-   * Returns true if the text of the load must not be stored. Its file is then removed when the load
-   * ends, and its rejects contain only their place and reason.
-   */
+  /** If true, the file is removed when the load ends, and rejects have only place and reason. */
   isSecret(db: Database, loadId: number): Promise<boolean>;
-  /** Message that tells users why the file of such a load no longer exists. */
+  /** Message for users: why the file of such a load no longer exists. */
   readonly gone: string;
 }
 
-/** Returns the capability that forbids storing the load's text, or `undefined`. */
 export async function secretOf(
   { db, secrets }: { readonly db: Database; readonly secrets: readonly SecretSeam[] },
   { loadId, uses }: { readonly loadId: number; readonly uses: readonly string[] },

@@ -25,7 +25,7 @@ export interface ReceivedSource {
   readonly options: FileOptions;
 }
 
-/** @throws InputError. Errors from `receive` are also thrown. */
+/** @throws InputError, and errors from `receive` */
 export async function receiveSource(
   context: LoadContext,
   { environmentId, filename, options: requested, hints, limits, chunkBytes, signal }: SourceFile,
@@ -39,10 +39,7 @@ export async function receiveSource(
   return { received: await receive(bytes, store, receiveHints, limits, signal), options };
 }
 
-/**
- * Accepts the file as a load. `inSameTransaction` runs in the transaction that accepts the load.
- * @throws InputError. Errors from `inSameTransaction` are also thrown.
- */
+/** @throws InputError, and errors from `inSameTransaction` */
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,

@@ -11,13 +11,10 @@ import {
   selectWhere,
 } from '../postgres/database.ts';
 
-/**
- * File stored as it was sent. `sha256` (hex) is the hash of the sent bytes. `ref` is `null` if the
- * file no longer exists.
- */
+/** `sha256` (hex) is the hash of the sent bytes. `ref` is `null` if the file no longer exists. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
-export interface NewUpload {
+interface NewUpload {
   readonly uploadId: string;
   readonly filename: string | null;
   readonly contentType: string | null;
@@ -27,10 +24,7 @@ export interface NewUpload {
   readonly ref: FileRef;
 }
 
-/**
- * SQL expression: the stored file of an upload. If it belongs to a load, it may be removed before
- * the upload expires.
- */
+/** A file that belongs to a load may be removed before the upload expires. */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
 
@@ -54,10 +48,7 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Inserts an upload that uses the file of a load. Returns `null` if the load does not exist or has
- * no file.
- */
+/** Returns `null` if the load does not exist or has no file. */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -87,10 +78,7 @@ export async function findUpload(
   return row ?? null;
 }
 
-/**
- * Upload that is being removed. Requests no longer find it. `ref` is `null` if the file belongs to
- * a load and must be kept.
- */
+/** Requests no longer find it. `ref` is `null` if the file belongs to a load and must be kept. */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;
@@ -138,15 +126,12 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
   await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
-/** Records a file before it is complete, so that the sweep can find it if it is abandoned. */
+/** Called before the file is complete, so that the sweep can find it if it is abandoned. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
-/**
- * Records a file that is no longer used. If the caller cannot remove the file now, the next pruning
- * removes it.
- */
+/** If the caller cannot remove the file now, the next pruning removes it. */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
@@ -154,16 +139,13 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Marks a file as in use. Returns false if the file no longer exists or is being removed. */
+/** Returns false if the file no longer exists or is being removed. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
-/**
- * Assigns the file to a load, in the load's transaction. Returns false if the file no longer exists
- * or is being removed.
- */
+/** For the transaction of a load. Returns false if the file is gone or being removed. */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(
     prepared(db),
@@ -171,9 +153,8 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Marks a file for removal. Returns false if the file belongs to a load or no longer exists. Waits
- * for a transaction that has assigned the file to a load and may still commit. Must be called in a
- * transaction.
+ * Returns false if the file belongs to a load or no longer exists. Waits for a transaction that has
+ * assigned the file to a load and may still commit. Must be called in a transaction.
  * @throws the database's error if waiting takes longer than `withinMs`
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
@@ -184,10 +165,7 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
-/**
- * Marks files for removal if no load has used them for `olderThanMs`. After that, no load can use
- * them.
- */
+/** No load can use these files any more. */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`
     update received_files

@@ -1,7 +1,4 @@
-/*
- * An upload is a file that is stored as it was sent, to be loaded later. When it expires, nothing
- * of it remains.
- */
+/* An upload is a file that is stored as sent, to be loaded later. Nothing outlives its expiry. */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
@@ -24,7 +21,7 @@ import {
   type Upload,
 } from './upload-store.ts';
 
-export interface UploadDescription {
+interface UploadDescription {
   readonly filename: string | null;
   readonly contentType: string | null;
   readonly isGzip: boolean;
@@ -92,19 +89,13 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
   return streamOf(read());
 }
 
-/**
- * Removes an upload before it expires.
- * @throws InputError `not_found`
- */
+/** @throws InputError `not_found` */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
   const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
-/**
- * Removes an upload that has been loaded, if a capability of the environment forbids storing the
- * text of some loads.
- */
+/** Applies only if a capability of the environment forbids storing the text of some loads. */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,
   environmentId: number,
@@ -121,10 +112,7 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
   return uploads.length;
 }
 
-/**
- * Removes the files of uploads. The caller must delete the uploads afterwards. If the process is
- * killed in between, the uploads still show which files to remove.
- */
+/** Called before the uploads are deleted: they show which files remain after a crash. */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
   uploads: readonly CondemnedUpload[],
@@ -132,10 +120,7 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/**
- * Returns the hints of the request that created the upload. Hints of a later request take
- * precedence.
- */
+/** Hints of a later request take precedence. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,
@@ -146,10 +131,7 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/**
- * Removes expired uploads. Returns the number of removed uploads. Two calls may run at the same
- * time.
- */
+/** Two calls may run at the same time. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -3,8 +3,7 @@
 import { InputError, type Problem } from '../../base/errors.ts';
 import { runTask } from '../../base/sandbox/sandboxes.ts';
 import type { System } from '../../context.ts';
-import type { ReceivedFile } from '../../load/receive/received-file.ts';
-import type { RewriteSeam } from '../../load/receive/seam.ts';
+import type { ReceivedFile, RewriteSeam } from '../../load/receive/received-file.ts';
 import type { Stretch } from '../../load/receive/unpack.ts';
 import { only } from '../../load/sandbox-tasks.ts';
 import {

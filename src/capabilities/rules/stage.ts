@@ -3,7 +3,7 @@ import { fromByteString, markNumber, parseJsonText } from '../../formats/json-te
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from '../../load/map/cells.ts';
 import { KnownName } from '../../load/map/known-names.ts';
 import { UNCOUNTED } from '../../load/map/row-buffer.ts';
-import type { RecordStage } from '../../load/map/seam.ts';
+import type { RecordStage } from '../../load/map/rows.ts';
 import type { PersonalValues } from '../personal/personal.ts';
 import { compileRules, type EntityStage, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';

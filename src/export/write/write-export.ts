@@ -14,7 +14,7 @@ import {
   type FileDataset,
 } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { findUnfinishedLoads } from '../../load/unfinished-store.ts';
+import { findUnfinishedLoads } from '../../load/read-store.ts';
 import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
 import { databaseOn, findValue } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';

@@ -1,4 +1,4 @@
-import type { Entity, RecordKind } from '../../domain/entity.ts';
+import type { Entity, PropertyEntity, RecordKind } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason, Reject } from '../../domain/reject.ts';
 import {
@@ -15,8 +15,10 @@ import { PropertyTypes } from './property-types.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RecordKinds, RecordPlaces } from './record-places.ts';
 import { RowBuffer, type RowContent, UNCOUNTED } from './row-buffer.ts';
-import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
+import type { JudgeStage } from '../../ingest/records.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { RecordCells } from './cells.ts';
 
 /*
  * Maps records to rows or rejects. `column-plan.ts` determines the roles of columns. `csv-rows.ts`
@@ -243,3 +245,24 @@ const noBytes = Buffer.alloc(0);
 const noRecords: RefusedRecords = new Map();
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
+
+/** Judges the records of a load before they become rows. Counts its findings in each chunk. */
+export interface RecordStage extends JudgeStage {
+  /** Part of the key for digests: if it changes, no record counts as unchanged. */
+  readonly key: unknown;
+  reset(): void;
+  /**
+   * Returns the reason for refusing the record, or `null`. `shape` specifies which cells are
+   * properties. May change the cells, which later steps see as stored. A repeated call does
+   * nothing.
+   */
+  judgeCells(
+    entity: PropertyEntity,
+    cells: RecordCells,
+    shape: Uint8Array,
+    eventName: (() => string) | null,
+  ): Reason | null;
+  count(cells: RecordCells): void;
+  /** Called in the transaction of the chunk. */
+  keep(db: Database, loadId: number): Promise<void>;
+}

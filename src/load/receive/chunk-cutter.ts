@@ -5,15 +5,12 @@ interface HeldRecord {
   readonly end: number;
   readonly line: number;
   readonly oversized: boolean;
-  /** End of the blank lines after the record. */
+  /** End of the blank lines that follow. */
   blankEnd: number;
 }
 
-/**
- * Maximum number of bytes and of records in a chunk. The last record of a chunk may exceed
- * `maxBytes`.
- */
-export interface ChunkBounds {
+/** The last record of a chunk may exceed `maxBytes`. */
+interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;
 }
@@ -28,10 +25,7 @@ export interface CutterMark {
   readonly firstLine: number;
 }
 
-/**
- * Groups records into chunks of about `maxBytes` and at most `maxRecords` records. A chunk starts
- * with a record. Blank lines between two chunks belong to the first chunk or to none.
- */
+/** A chunk starts with a record. Blank lines between two chunks belong to the first or to none. */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
   rows = 0;
@@ -39,13 +33,13 @@ export class ChunkCutter {
   readonly #maxRecords: number;
   readonly #skipFooter: number;
   readonly #held: HeldRecord[] = [];
-  /** Start of the open chunk. -1 if no chunk is open. */
+  /** -1 if no chunk is open. */
   #start = -1;
   #end = 0;
   #firstRow = 0;
   #firstLine = 0;
 
-  /** The last `skipFooter` records are the footer. They belong to no chunk and are not counted. */
+  /** The last `skipFooter` records belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;
@@ -85,13 +79,12 @@ export class ChunkCutter {
     else last.blankEnd = end;
   }
 
-  /** Adds a record that is too large to be read as a whole. It becomes a separate chunk. */
+  /** A record that is too large to be read as a whole becomes a chunk of its own. */
   oversized(start: number, end: number, line: number): void {
     if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
     else this.#oversized(start, end, line);
   }
 
-  /** Holds back the last `skipFooter` records, because they may be the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

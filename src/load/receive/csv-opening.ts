@@ -14,34 +14,28 @@ import { CR, LF } from '../../formats/record-scanner.ts';
 export const MAX_BLANK_BYTES = 64 * KiB;
 const DIALECT_SAMPLE_BYTES = MiB;
 
-/** Reads the lines before the first record of a CSV: skipped lines and the header. */
+/** Reads the lines before the first record of a CSV. */
 export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
-  /** Dialect of the records. It is set together with `header`. */
+  /** Set together with `header`. */
   form: CsvForm | null = null;
 
-  /**
-   * Beginning of the file, if the caller must detect its dialect. The caller passes the dialect to
-   * `learn`.
-   */
+  /** Set if the caller must detect the dialect and pass it to `learn`. */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;
   readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
   #learned: Sniffed | null = null;
-  /** Number of lines that the caller asked to skip and that have not been skipped yet. */
+  /** Lines that are still to be skipped. */
   #skipLines: number;
   #blankBytes = 0;
-  /** Number of the line on which the next bytes start. */
+  /** Line on which the next bytes start. */
   #line = 1;
 
-  /**
-   * If the beginning of the file is longer than `sniffedBytes`, its dialect is not detected here.
-   * `sample` then contains the beginning.
-   */
+  /** The dialect of a beginning longer than `sniffedBytes` is not detected here: see `sample`. */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
     this.#sniffedBytes = sniffedBytes;
@@ -49,8 +43,8 @@ export class CsvOpening {
   }
 
   /**
-   * Returns how many bytes and lines were consumed. The caller must pass the remaining bytes again,
-   * followed by the next bytes. `header` is set when the next byte belongs to a record.
+   * Returns the consumed bytes and lines. The caller must pass the remaining bytes again, with the
+   * next ones after them. `header` is set when the next byte belongs to a record.
    * @throws InputError for an unusable header, or if the dialect is unclear
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {
@@ -97,8 +91,7 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      // Refuse a header that is too long before the caller passes it to a sandbox. Only bytes that
-      // could be a table should reach a sandbox.
+      // Only bytes that could be a table should reach a sandbox.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const sniffed = this.#learned ?? this.#sniff(bytes, final);
       if (sniffed === null) return 0;
@@ -117,7 +110,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** Applies the option `apostrophes`. It takes precedence over what the header indicates. */
+  /** The option `apostrophes` takes precedence over what the header indicates. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };

@@ -20,12 +20,8 @@ import {
 } from './unpack.ts';
 
 const ENCODING_SNIFF_BYTES = MiB;
-/** Number of bytes at the beginning of the file that are used to detect the layout of JSON. */
 const JSON_SNIFF_BYTES = MiB;
-/**
- * Maximum size of NDJSON relative to the Parquet file from which it was converted. The ratio may be
- * high, because Parquet stores repeated values only once.
- */
+/** High, because Parquet and workbooks store repeated values only once. */
 const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');
@@ -35,21 +31,18 @@ const openObject = 0x7b;
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** Encoding in which the text was sent. See `ReadAs`. */
+  /** See `ReadAs`. */
   readonly encoding: string | null;
   /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
   readonly notes: readonly string[];
   /** `null` for formats other than JSON. */
   readonly layout: JsonLayout | null;
-  /** Set if the file is short and consists of a single JSON object. That object may be a record. */
+  /** Set if the file is short and is a single JSON object, which may be a record. */
   readonly object: SniffedJson['object'];
 }
 
-/**
- * @throws InputError `unsupported_format`, `invalid_field` (encoding). Errors from reading are also
- * thrown.
- */
+/** @throws InputError `unsupported_format`, `invalid_field` (encoding), and errors from reading */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
   const requestedEncoding =
     hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
@@ -81,15 +74,13 @@ interface RewriteContext {
   readonly temporaryCopies: TemporaryCopies;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** Number of bytes that were sent. It limits how much the file may grow when it is unpacked. */
+  /** Limits how much the file may grow when it is unpacked. */
   readonly sent: ByteCounter;
   readonly maxInflatedBytes: number;
   readonly notes: string[];
 }
 
-/**
- * Returns CSV and plain NDJSON unchanged. Converts workbooks to CSV and everything else to NDJSON.
- */
+/** CSV and plain NDJSON stay as they are. Workbooks become CSV, everything else NDJSON. */
 export function storedText(decoded: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
   const { bytes, format } = decoded;
   switch (format) {
@@ -137,11 +128,7 @@ function layoutNotes(layout: JsonLayout): string[] {
   return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
 }
 
-/**
- * Yields the lines unchanged.
- * @throws InputError `invalid_field` at the end if there were lines but none of them begins an
- * object
- */
+/** Yields the lines. @throws InputError `invalid_field` at the end if none begins an object */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   let hasObject = false;
   let last: number | undefined;
@@ -164,10 +151,6 @@ async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): Asyn
   }
 }
 
-/**
- * Limits how much a workbook or Parquet file may grow when it is converted. Such files store
- * repeated values only once.
- */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,
@@ -179,10 +162,7 @@ async function* guarded(
   }
 }
 
-/**
- * Receives the complete file before using a sandbox. Otherwise, a slow sender would occupy the
- * sandbox.
- */
+/** Receives the complete file first, because a slow sender must not occupy a sandbox. */
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,

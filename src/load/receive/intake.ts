@@ -7,12 +7,9 @@ const UPLOAD_RATE_WINDOW_MS = 10_000;
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
-  /**
-   * Minimum upload rate. It is checked each time this process has waited for the client for a total
-   * of UPLOAD_RATE_WINDOW_MS. 0 allows any rate.
-   */
+  /** Checked whenever this process has waited UPLOAD_RATE_WINDOW_MS in total. 0 allows any rate. */
   readonly minBytesPerSecond: number;
-  /** Maximum time during which no byte arrives, in milliseconds. */
+  /** Maximum time without a byte. */
   readonly stallMs: number;
 }
 
@@ -29,10 +26,7 @@ export class UploadRate {
     this.#minBytesPerSecond = minBytesPerSecond;
   }
 
-  /**
-   * Adds bytes that have arrived, and the time for which this process has waited for them.
-   * @throws InputError `upload_too_slow`
-   */
+  /** @throws InputError `upload_too_slow` */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
     this.#bytes += bytes;
@@ -48,8 +42,8 @@ export class UploadRate {
 }
 
 /**
- * Counts and hashes the bytes that are sent, checks the limits, and joins small buffers. Time in
- * which the sender waits for this process does not reduce the upload rate.
+ * Counts and hashes the sent bytes, checks the limits, and joins small buffers. Time in which the
+ * sender waits for this process does not reduce the upload rate.
  */
 export class Intake {
   receivedBytes = 0;
@@ -73,7 +67,7 @@ export class Intake {
     this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
-  /** Returns the hash in hexadecimal digits. Must be called once, at the end. */
+  /** Hexadecimal digits. Must be called once, at the end. */
   sha256(): string {
     return this.#hash.digest('hex');
   }
@@ -124,9 +118,8 @@ export class Intake {
 }
 
 /**
- * Reads the next item. Rejects after `stallMs`, or when the signal is aborted. `Promise.race` with
- * one promise for the whole upload is not used, because that promise would keep memory for every
- * item.
+ * Rejects after `stallMs`, or when the signal is aborted. `Promise.race` with one promise for the
+ * whole upload would keep memory for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,

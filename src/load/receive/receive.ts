@@ -26,23 +26,20 @@ import {
 } from './unpack.ts';
 
 /**
- * Maximum number of bytes from which this process itself detects the dialect if a sandbox is
- * available. For a wide file, that already takes several tenths of a second.
+ * Detecting a dialect here, and not in a sandbox, takes several tenths of a second for wide files.
  */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
-  /** Target size of a chunk. Default: CHUNK_BYTES. */
+  /** Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
   /** Approximate number of bytes of text to receive. Default: the whole file. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
- * Receives a file in one pass: checks limits, hashes, unpacks, decodes, converts to CSV or NDJSON,
- * cuts into chunks and stores. Memory use does not grow with the file. If this fails, no file
- * remains. The source stays open, so that an HTTP route can still respond. The caller must close
- * it.
+ * Receives a file in one pass, as CSV or NDJSON in chunks. Memory use does not grow with the file.
+ * If this fails, no file remains. The caller must close the source, after an HTTP route responds.
  * @throws InputError for the file, TransientError for the store, errors from the source, or the
  * signal's reason
  */
@@ -112,14 +109,11 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // If the file cannot be removed now, the sweep removes it later. The caller gets the first
-    // error.
+    // The sweep removes what cannot be removed now. The caller gets the first error.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
     stop.abort();
-    // If these files cannot be removed now, the sweep removes them later. The result does not need
-    // them.
     await temporaryCopies.removeAll().catch(() => undefined);
   }
 }
@@ -158,9 +152,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/**
- * Dialect of worksheets. It need not be detected, because sluice itself converts worksheets to CSV.
- */
+/** Need not be detected, because sluice itself converts worksheets to CSV. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
@@ -199,8 +191,7 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // The next `await writing` throws the error of this write. Without this line, an earlier
-      // rejection would count as unhandled.
+      // The next `await writing` throws the error of this write. Until then, it is not unhandled.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -235,7 +226,7 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
 /** Maximum delay of a timer. A local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
-/** Receives a local file without speed limits. Throws the same errors as `receive`. */
+/** Without speed limits. Throws the same errors as `receive`. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
   store: ReceivingStore,

@@ -1,8 +1,9 @@
-import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
-import type { ReadAs } from '../../domain/source.ts';
-import type { FileRef } from '../../files/file-store.ts';
+import type { ChunkRange, LoadOptions, StoredFormat } from '../../domain/load.ts';
+import type { Preset, ReadAs, SourceOptions } from '../../domain/source.ts';
+import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { SniffedJson } from '../../formats/json-sniff.ts';
+import type { Recognise } from '../map/foreign.ts';
 
 export interface ReceivedFile {
   readonly ref: FileRef;
@@ -12,27 +13,33 @@ export interface ReceivedFile {
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
   readonly receivedBytes: number;
-  /**
-   * Size of the stored file in bytes: unpacked, in UTF-8, and with arrays and Parquet converted to
-   * NDJSON.
-   */
+  /** Size of the stored file: unpacked, in UTF-8, arrays and Parquet converted to NDJSON. */
   readonly storedBytes: number;
-  /** Hash of the bytes that were sent, in hexadecimal digits. */
+  /** Hash of the sent bytes, in hexadecimal digits. */
   readonly sha256: string;
-  /**
-   * Number of data records. If only the beginning of the file was received, the last record may be
-   * incomplete.
-   */
+  /** Unless the file `isWhole`, the last record may be incomplete. */
   readonly totalRows: number;
   readonly isWhole: boolean;
-  /**
-   * Chunks in file order. Together, they cover the whole file except blank lines, the header, and
-   * lines that the options skip.
-   */
+  /** In file order. They cover all but blank lines, the header, and lines that options skip. */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
-  /**
-   * Beginning of the text that was sent, if the stored file begins differently. Otherwise, `null`.
-   */
+  /** Beginning of the text that was sent. `null` if the stored file begins with it. */
   readonly head: Buffer | null;
+}
+
+export interface RewriteSeam {
+  readonly recognise: Recognise;
+  /** Called for loads with and without a preset. @throws InputError */
+  requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
+  /**
+   * Yields the records as NDJSON in our format, some lines at a time. Each keeps its row and line.
+   * A record can have a member for the profiles that the preset derived, or the reason for
+   * refusing.
+   */
+  rewrite(
+    files: Pick<FileStore, 'readRange'>,
+    received: ReceivedFile,
+    preset: Preset,
+    source: SourceOptions,
+  ): AsyncIterable<Buffer>;
 }

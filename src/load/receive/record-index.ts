@@ -10,19 +10,16 @@ import { CsvOpening } from './csv-opening.ts';
 
 const noHints: CsvHints = { source: {}, map: {} };
 
-/**
- * Record in which the closing quote of a cell has not been found. It is refused, unless a later
- * quote closes the cell.
- */
+/** Record without the closing quote of a cell. It is refused, unless a later quote closes it. */
 interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Position in the file up to which the closing quote has been searched for. */
+  /** Position in the file up to which the quote has been searched for. */
   lookedTo: number;
 }
 
-/** Counts the records of a file during its receipt, and cuts the file into chunks. */
+/** Counts the records of a file during its receipt, and cuts it into chunks. */
 export class RecordIndex {
   readonly #opening: CsvOpening;
   readonly #window = new Window();
@@ -32,13 +29,13 @@ export class RecordIndex {
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
-  /** Start of an oversized record whose end is not known yet, or -1. */
+  /** -1 unless the end of an oversized record is not known yet. */
   #oversizedStart = -1;
   #oversizedLine = 0;
-  /** Set while a closing quote is being searched for. If there is one, the record is too large. */
+  /** Set while a closing quote is searched for. If there is one, the record is too large. */
   #doubt: Doubt | null = null;
 
-  /** Length of a byte order mark that has not been skipped yet. It belongs to no record. */
+  /** Length of a byte order mark that has not been skipped yet. */
   #skipBytes: number;
   /** The window is not scanned again until it has this size. */
   #worthLooking = 0;
@@ -60,9 +57,7 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /**
-   * Set if the caller must detect the dialect of a CSV. Until `learn` is called, no byte is read.
-   */
+  /** Set if the caller must detect the dialect. No byte is read until `learn` is called. */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
@@ -98,10 +93,7 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /**
-   * Starts at the first record of a CSV file that sluice rewrote. In the received file, this record
-   * was on line `line`.
-   */
+  /** For a CSV that sluice rewrote. `line` is that of its first record in the received file. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -115,8 +107,7 @@ export class RecordIndex {
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is scanned again only after the number of its bytes has doubled. Therefore, the
-      // total time remains linear, even for small buffers.
+      // A record is scanned again when it has doubled, so the total time remains linear.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
@@ -152,10 +143,7 @@ export class RecordIndex {
     return form === null ? null : createCsvScanner(marksOf(form.dialect), this.#maxRecordBytes);
   }
 
-  /**
-   * Scans about SCAN_BYTES. Returns whether the caller must continue. If `#doubt` is set, the
-   * caller must then call `#lookForClose`.
-   */
+  /** Scans about SCAN_BYTES. Returns whether to continue, with `#lookForClose` if in `#doubt`. */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
@@ -187,17 +175,12 @@ export class RecordIndex {
     this.#oversizedLine = line;
   }
 
-  /**
-   * Must be called before the record is counted, because `#lookForClose` may restore that state.
-   */
+  /** Called before the record is counted, because `#lookForClose` may restore that state. */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
-  /**
-   * Searches for a later quote that closes the cell. If there is one, all bytes from the start of
-   * the record up to that quote are one record, which is too large.
-   */
+  /** All bytes up to a later quote that closes the cell are one record, which is too large. */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
     const lowest = this.#oversizedStart >= 0 ? -1 : 0;
@@ -229,8 +212,8 @@ export class RecordIndex {
 }
 
 /**
- * Contiguous bytes to scan: an incomplete record and the bytes after it. The memory is reused, and
- * grows to twice the longest record plus a read buffer.
+ * An incomplete record and the bytes after it. The memory is reused, and grows to twice the longest
+ * record plus a read buffer.
  */
 class Window {
   /** Position in the file at which `bytes` starts. */
@@ -243,12 +226,10 @@ class Window {
   append(added: Buffer): void {
     const rest = this.bytes;
     const length = rest.length + added.length;
-    // Moves the incomplete record to the front of the memory if there is not enough space after it.
-    // Also moves it if it is not longer than the added bytes. The move is then cheap, and the
-    // memory stays in the CPU cache.
+    // Moves the record to the front if there is not enough space after it, or if it is not longer
+    // than the added bytes: the move is then cheap, and the memory stays in the CPU cache.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
-      // There is space for twice the incomplete record, so moves are rare. Small buffers therefore
-      // cost no more than large ones.
+      // Space for twice the record makes moves rare, also for small buffers.
       const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
       // `set` copies correctly even if the ranges overlap.

@@ -9,25 +9,17 @@ export interface DialectChunk {
   readonly form: CsvForm;
   readonly width: number;
   readonly bytes: Uint8Array;
-  /**
-   * Size of the record if it is too large, otherwise `null`. If the record is too large, `bytes`
-   * contains only its beginning.
-   */
+  /** Size of a record that is too large, of which `bytes` has only the beginning. Or `null`. */
   readonly oversized: number | null;
 }
 
-/**
- * Rewritten text with as many lines as the original. If a record had several lines, it now has one
- * line, and blank lines follow it.
- */
+/** Has as many lines as the original: blank lines follow a record that had several lines. */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/**
- * If a record cannot be read, the reason replaces it in the text. Other records are not affected.
- */
+/** The reason replaces a record that cannot be read. */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {

@@ -5,18 +5,14 @@ import { type FileRef, writeWhole } from '../../files/file-store.ts';
 import type { CsvForm } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { listed } from '../map/column-plan.ts';
-import type { ReceivedFile } from './received-file.ts';
+import type { ReceivedFile, RewriteSeam } from './received-file.ts';
 import { RecordIndex } from './record-index.ts';
 import { plainCell, rewriteChunk } from './rewrite-csv.ts';
-import type { RewriteSeam } from './seam.ts';
 import type { ReceivingStore } from './unpack.ts';
 
-/*
- * Rewrites received files before they are loaded: CSV dialects become plain CSV, and files that
- * need a preset become NDJSON.
- */
+/* CSV dialects become plain CSV, and files that need a preset become NDJSON. */
 
-/** Maximum size of a chunk that is rewritten outside a sandbox. */
+/** Largest chunk that is rewritten outside a sandbox. */
 const REWRITTEN_HERE_BYTES = 64 * KiB;
 const blankLines = Buffer.alloc(64 * KiB, '\n');
 
@@ -27,10 +23,7 @@ export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   return rewriter;
 }
 
-/**
- * Writes `lines` to a new file and cuts that file into chunks. Returns the description of the new
- * file.
- */
+/** Writes `lines` to a new file, and describes that file. */
 export async function rewriteFile(
   received: ReceivedFile,
   lines: AsyncIterable<Buffer>,
@@ -51,7 +44,7 @@ export async function rewriteFile(
   return { ...received, ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
 }
 
-/** Rewrites a CSV dialect as plain CSV in a new file. Always removes the received file. */
+/** Always removes the received file. */
 export async function rewriteCsv(
   store: ReceivingStore,
   received: ReceivedFile,
@@ -83,10 +76,7 @@ export function noRecord({ columns }: CsvHeader): InputError {
   return inputError('empty_file', 'The file has a header but no record', `columns: ${listed(columns)}`);
 }
 
-/**
- * Yields the header and the records as plain CSV. Each record keeps its line number relative to the
- * header.
- */
+/** Each record keeps its line number relative to the header. */
 async function* plainLines(
   store: ReceivingStore,
   { ref, header, chunks }: ReceivedFile,

@@ -13,47 +13,41 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
-/**
- * Maximum ratio of unpacked bytes to sent bytes. It is checked when more than 16 MiB have been
- * unpacked. gzip can reach a ratio of about 1032.
- */
+/** Of unpacked bytes to sent bytes, after the grace bytes. gzip can reach a ratio of about 1032. */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
- * Unpacks gzip and ZIP archives. An archive must contain one data file, or several files of JSON
- * lines. A workbook is also a ZIP archive, and one of its sheets becomes CSV.
+ * An archive must contain one data file, or several files of JSON lines. A workbook is also a ZIP
+ * archive, and one of its sheets becomes CSV.
  */
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
-  /**
-   * Number of bytes that the client sent, if this file has already been unpacked once. It limits
-   * how much the file may grow.
-   */
+  /** Bytes from which growth is measured, if this file has already been unpacked once. */
   readonly sent?: ByteCounter | undefined;
 }
 
 export interface Archived {
-  /** `null` if the archive is the workbook itself, or if several files were joined. */
+  /** `null` for a workbook, or if several files were joined. */
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Notes are still added while a workbook is being read. */
+  /** Grow while a workbook is being read. */
   readonly notes: readonly string[];
 }
 
 export interface Unpacked {
-  /** Content of the file. For a workbook, one sheet as CSV. */
+  /** For a workbook, one sheet as CSV. */
   readonly plain: Peeked;
-  /** Hints for reading `plain`. For a file in an archive, they contain the name of that file. */
+  /** For reading `plain`: they name the file in the archive. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
 
 /**
- * @throws InputError `unsupported_format`, `payload_too_large`. Errors from `intake` and `convert`
- * are also thrown.
+ * @throws InputError `unsupported_format`, `payload_too_large`, and errors from `intake` and
+ * `convert`
  */
 export async function unpack(
   intake: Intake,
@@ -68,8 +62,7 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // With `envelope`, the body must be JSON. It is not unpacked, even if its bytes look like a ZIP
-  // archive.
+  // With `envelope`, the body must be JSON, even if its bytes look like a ZIP archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await temporaryCopies.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -119,10 +112,7 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/**
- * Names of files that contain one record per line. An archive may contain several such files, for
- * example one per hour.
- */
+/** An archive may contain several such files of lines, for example one per hour. */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
 const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
 
@@ -138,9 +128,8 @@ async function* joined(
 }
 
 /**
- * Returns the only file of the archive. If there are several files, returns the only one with the
- * name of a data file. If there are several such files and all of them contain lines, returns all
- * of them, sorted by name. Refuses any other archive.
+ * Returns the only file, or else the only one with the name of a data file, or else all of those,
+ * sorted by name, if they contain lines. Refuses any other archive.
  */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
@@ -177,18 +166,12 @@ export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /**
-   * Number of bytes that were sent. It limits how much the file may grow. `maxInflatedBytes` limits
-   * its size.
-   */
+  /** Limits how much the file may grow. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
-/**
- * Item that a conversion yields: first the sheet of a workbook, then the text, and finally notes
- * about the conversion.
- */
+/** A conversion yields first the sheet of a workbook, then the text, and finally notes. */
 export type Converted =
   | { readonly sheet: string; readonly sheets: readonly string[] }
   | { readonly text: Uint8Array }
@@ -215,7 +198,7 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/** @throws InputError for an unreadable file. Errors from `readStretch` are also thrown. */
+/** @throws InputError for an unreadable file, and errors from `readStretch` */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,
@@ -244,10 +227,7 @@ export interface ByteCounter {
   readonly receivedBytes: number;
 }
 
-/**
- * Limits the size of an unpacked upload, and how much it grows. If the upload is packed several
- * times, its growth is measured from the sent bytes.
- */
+/** Limits the size and the growth of an upload. Growth is measured from the sent bytes. */
 export function inflateGuard(
   sent: ByteCounter,
   maxInflatedBytes: number,
@@ -267,23 +247,17 @@ export function inflateGuard(
 }
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
-  /**
-   * Marks the file as in use, so that the sweep does not remove it. Returns false if the file no
-   * longer exists. Stores that are not swept do not have this method.
-   */
+  /** Keeps the sweep, if there is one, from the file. Returns false if the file is gone. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
-  /** Converts files in a sandbox. Default: this process converts them. */
+  /** Like `sniff` and `rewrite`, runs in a sandbox. Default: in this process. */
   readonly convert?: Convert;
-  /** Detects the dialect of a CSV in a sandbox. Default: this process detects it. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
-  /** Rewrites chunks of CSV in a sandbox. Default: this process rewrites them. */
   readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;
 }
 
 /**
- * Keeps files that can be read only when they are complete (Parquet, ZIP). Each of them is stored
- * as a received file without a load, and is touched regularly. If the process is killed, the sweep
- * removes them.
+ * Files that can be read only when they are complete (Parquet, ZIP), stored as received files
+ * without a load. They are touched regularly. If the process is killed, the sweep removes them.
  */
 export class TemporaryCopies {
   readonly #store: ReceivingStore;

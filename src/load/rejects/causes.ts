@@ -1,4 +1,3 @@
-/* Determines the cause of each refused record. `list-causes.ts` lists the causes with samples. */
 import { createHash } from 'node:crypto';
 import { isRecordKind } from '../../domain/entity.ts';
 import {
@@ -16,7 +15,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** The outline of a long record describes this many bytes at each of its ends. */
+/** Of each end of a long record. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -95,7 +94,7 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** Returns the number of a cause. The number is the same in every load. */
+/** The same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
@@ -106,7 +105,7 @@ export interface RefusedSource {
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** Returns `undefined` if the value is missing, or if the record cannot be read. */
+/** `undefined` if the value is missing, or if the record cannot be read. */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -124,10 +123,7 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /**
-   * Value that is at fault. `null` if the whole record is at fault, or if it does not contain the
-   * value.
-   */
+  /** `null` if the whole record is at fault, or if it does not contain the value. */
   readonly value: string | null;
 }
 
@@ -141,11 +137,7 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/**
- * Returns the position of the column that is called `name` in the file or in `map`. If `name` is a
- * path such as `metadata.plan`, the column `metadata` also matches. Returns -1 if there is no such
- * column.
- */
+/** For a path such as `metadata.plan`, the column `metadata` also matches. -1 if there is none. */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const named = columns.indexOf(name);
   if (named !== -1) return named;
@@ -164,7 +156,7 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
   }
 }
 
-/** Returns the keys that lead to the member. Returns `null` if there is no such member. */
+/** Keys that lead to the member. `null` if there is no such member. */
 function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
   let within: unknown = object;
@@ -187,9 +179,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/**
- * If `text` is the kind of a record in a different spelling, returns that kind, otherwise `null`.
- */
+/** The kind of a record of which `text` is a different spelling, or `null`. */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

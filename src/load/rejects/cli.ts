@@ -116,7 +116,7 @@ const causeColumns: Columns<ListedCause> = {
 export interface RejectsReport {
   readonly count: number;
   readonly first: readonly Reject[];
-  /** Path of the file to correct. `null` if the file could not be written. */
+  /** `null` if the file could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -125,9 +125,8 @@ const shown = 5;
 const mostFiles = 1_000;
 
 /**
- * Writes all rejects to `<file>.rejects.<format>`. If that file exists, it may already be partly
- * corrected, so a number is added: `<file>.rejects-2.<format>`. A dry run overwrites
- * `<file>.rejects.dry-run.<format>`. Returns `null` if there are no rejects.
+ * Writes all rejects to `<file>.rejects.<format>`. An existing file may be partly corrected, so a
+ * number is added: `<file>.rejects-2.<format>`. A dry run overwrites its own file.
  */
 export async function reportRejects(
   context: Context,
@@ -155,7 +154,7 @@ export async function reportRejects(
     }
     return { ...report, path, problem: null };
   } catch (error) {
-    // An unwritable folder is not a failure. The load is done, and the rejects are in the database.
+    // An unwritable folder is not a failure: the rejects are in the database.
     return { ...report, path: null, problem: messageOf(error) };
   }
 }

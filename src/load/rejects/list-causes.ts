@@ -10,7 +10,7 @@ import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
 
-/** Maximum time for finding samples, in milliseconds. */
+/** For finding samples. */
 const CAUSES_MS = 10_000;
 const SAMPLE_BYTES = 256 * KiB;
 
@@ -18,19 +18,17 @@ export interface ListedCause extends CountedCause {
   readonly samples: readonly CauseSample[];
 }
 
-export interface ListedCauses {
+interface ListedCauses {
+  /** Most frequent first. */
   readonly causes: readonly ListedCause[];
-  /**
-   * Number of all refused records of the load. `total` is the number of all causes, of which
-   * `causes` contains the most frequent ones.
-   */
+  /** Number of all refused records of the load. */
   readonly records: number;
+  /** Number of all causes. */
   readonly total: number;
 }
 
 /**
- * Lists the causes of a load with samples. Causes have no samples if finding them takes too much
- * time or space.
+ * Causes have no samples if finding them takes too much time or space.
  * @throws InputError `not_found`
  */
 export async function listCauses(

@@ -1,8 +1,7 @@
 /*
- * A mend is a load whose file contains corrected rejects. Each of its records names the refused
- * record that it corrects: the job in `sluice_job`, and the row in `sluice_row`. When a load is
- * accepted, its first record shows whether the load is a mend. The list of corrected rows is stored
- * when the mend ends, because storing it with each chunk would slow the chunks down.
+ * Each record of a mend, a file of corrected rejects, names the job (`sluice_job`) and row
+ * (`sluice_row`) that it corrects. The corrected rows are stored when the mend ends, because
+ * storing them with each chunk would slow the chunks down.
  */
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';
@@ -16,18 +15,15 @@ import { createLineScanner } from '../../formats/record-scanner.ts';
 import { listChunkRanges } from '../chunk-store.ts';
 import type { LoadContext } from '../context.ts';
 import type { Beginning } from '../foreign-file.ts';
-import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
+import { insertMends, type Mended, type MendedRow, readMended, readMending } from './store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
 
 const SEARCHED_RECORDS = 10_000;
 
-/** Job and row that a record specifies. `null` if the record cannot be read. */
+/** `null` if the record cannot be read. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
-/**
- * Returns the load whose rejects a file corrects, or `null`. In NDJSON, the first record specifies
- * its job. In CSV, the first record whose job is not empty specifies it.
- */
+/** In NDJSON, the first record specifies the mended job. In CSV, the first one with a job does. */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
   environmentId: number,
@@ -52,9 +48,7 @@ function isJob(name: unknown): name is string {
   return typeof name === 'string' && isUuid(name);
 }
 
-/**
- * Adds the options with which the mended job read its file, unless the request specifies others.
- */
+/** Adds the options of the mended job that the request does not specify. */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
   mended: Mended,
@@ -79,15 +73,13 @@ export function readAsMended<T extends { readonly received: ReceivedFile; readon
 
 type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
-/** Returns `map` without columns that are not in the file. */
+/** Drops columns that are not in the file. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   if (header === null) return map;
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/**
- * Stores which rejects the records of a load have corrected. Repeating the call changes nothing.
- */
+/** Repeating the call changes nothing. */
 export async function recordMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;

@@ -23,9 +23,6 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/**
- * Maximum number of rejects that a download reads at a time, and their approximate maximum size.
- */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -33,14 +30,14 @@ export type RejectsFormat = 'csv' | 'ndjson';
 
 interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
-  /** Columns of a CSV file. `null` for NDJSON. */
+  /** `null` for NDJSON. */
   readonly columns: readonly string[] | null;
   readonly total: number;
 }
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** Cells of a CSV record. `null` if the cells cannot be read. */
+  /** `null` if the cells cannot be read, and for NDJSON. */
   readonly cells: readonly string[] | null;
 }
 
@@ -51,8 +48,7 @@ const readBounds = {
 };
 
 /**
- * Returns a page of rejects. While the load runs, rejects may still be added before the position
- * `after`, because chunks end in any order.
+ * While the load runs, rejects may be added before `after`, because chunks end in any order.
  * @throws InputError `not_found`
  */
 export async function listRejects(
@@ -68,10 +64,7 @@ export async function listRejects(
   const list = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
   const cellsOf = createCellReader(header);
-  const rejects = list.rejects.map((reject) => ({
-    ...reject,
-    cells: cellsOf(reject),
-  }));
+  const rejects = list.rejects.map((reject) => ({ ...reject, cells: cellsOf(reject) }));
   return { ...list, rejects, total, columns: header?.columns ?? null };
 }
 
@@ -83,11 +76,7 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/**
- * Yields all rejects as a file that can be corrected. Reads them in pieces, so memory use does not
- * depend on their number.
- * @throws InputError `not_found`
- */
+/** A file that can be corrected. Memory use is bounded. @throws InputError `not_found` */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -108,10 +97,7 @@ interface Piece {
   readonly next: number | null;
 }
 
-/**
- * Returns the lines without the rejects. The memory of the rejects can then be freed while a slow
- * reader takes the lines.
- */
+/** Without the rejects, whose memory can then be freed while a slow reader takes the lines. */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -140,7 +126,6 @@ interface Refusals {
   readonly recognise: Recognise | null;
 }
 
-/** Counts of a load in which all records read so far were refused. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -148,12 +133,12 @@ interface ReadSoFar {
 
 const mostNames = 12;
 const longestName = 40;
-/** Common names of columns that identify a user or a company. */
+/** Common names of columns with ids. */
 const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** Returns the failure of a load in which all records read so far were refused. */
+/** Failure of a load in which all records read so far were refused. */
 export async function allRefused(
   { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
@@ -176,10 +161,7 @@ export async function allRefused(
   };
 }
 
-/**
- * Returns a message with the number of refused records and the probable reason. The message
- * contains no values from the data.
- */
+/** States the probable reason, without any value from the data. */
 export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const { read, unread } = load ?? { read: count, unread: 0 };
@@ -265,7 +247,7 @@ function shownName(name: string): string {
     .toWellFormed();
 }
 
-/** Explains records that need a preset, and events that do not state their kind. */
+/** For records that need a preset, and events that do not state their kind. */
 function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
   const foreign =
@@ -277,4 +259,11 @@ function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognis
 
 function textOf({ raw }: Reject): string {
   return Buffer.from(raw).toString('utf8');
+}
+
+export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
+  return {
+    code: 'too_many_rejects',
+    message: `Stopped: ${rejected} refused, ${maxErrors} allowed by max_errors; nothing written`,
+  };
 }

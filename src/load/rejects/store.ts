@@ -1,29 +1,32 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import { nextOf } from '../../base/pages.ts';
 import { yielding } from '../../base/yielding.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import {
   type CauseKey,
-  causeColumn,
   type Reject,
   type RejectCause,
   type RejectCode,
+  causeColumn,
 } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { escapeCopy } from '../../formats/json-text.ts';
 import {
+  type Database,
+  type Transaction,
   changedBy,
   columnOf,
   countOf,
-  type Database,
   firstRow,
-  type Transaction,
+  selectWhere,
 } from '../../postgres/database.ts';
 import { storedFormat } from '../chunk-store.ts';
 import { loadOf } from '../store.ts';
+import { camel } from '../../postgres/columns.ts';
+import { MAX_SHOWN_MENDS } from '../limits.ts';
 
 const rowsPerPiece = 1_000;
 
@@ -38,10 +41,7 @@ interface RefusedFrom {
   readonly isSecret: boolean;
 }
 
-/**
- * Inserts rejects in the transaction of the chunk. COPY is faster than INSERT. The saved time is
- * about the time for determining the causes.
- */
+/** COPY saves about the time for determining the causes. */
 export async function insertRejects(
   { client }: Transaction,
   { loadId, isSecret }: RefusedFrom,
@@ -84,15 +84,12 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'The database refuses the record',
 };
 
-/** Escapes a string, after replacing characters that PostgreSQL cannot store. */
+/** Also replaces characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
-/**
- * Returns the rows of the chunk that were refused. They cannot be found by reading the chunk again,
- * because that might accept some of them.
- */
+/** Reading the chunk again cannot find the refused rows, because it might accept some of them. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -137,7 +134,7 @@ export function readFirstReject(db: Database, loadId: number, code: string): Pro
     limit 1`;
 }
 
-export interface RejectsBounds {
+interface RejectsBounds {
   readonly rows: number;
   /** Approximate maximum size. The last record may exceed it, so a page is never empty. */
   readonly bytes: number;
@@ -152,9 +149,7 @@ export interface ReadRejects {
 
 const rowBytes = 512;
 
-/**
- * Reads rejects in file order. The database limits the number of bytes without reading the records.
- */
+/** In file order. The database limits the number of bytes without reading the records. */
 export async function readRejectsPage(
   db: Database,
   loadId: number,
@@ -196,8 +191,8 @@ export interface CountedCause extends CauseKey {
   readonly firstRow: number;
 }
 
-export interface CountedCauses {
-  /** Causes to show, the most frequent one first. */
+interface CountedCauses {
+  /** Most frequent first. */
   readonly shown: readonly CountedCause[];
   readonly causes: number;
   readonly records: number;
@@ -231,3 +226,73 @@ export function deleteRejects(db: Database, loadId: number, rows: readonly numbe
   return changedBy(db)`
     delete from load_rejects where load_id = ${loadId} and row_number = any (${[...rows]}::bigint[])`;
 }
+
+/* A mend is a load of corrected rejects: each of its records corrects a refused record. */
+
+export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
+
+/** How a load read its file. `null` if there is no such load, or if it wrote its own file. */
+export async function readMended(db: Database, environmentId: number, jobId: string) {
+  const row = await selectWhere(db, 'loads', { environmentId, jobId })
+    .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
+    .select('column_map as map')
+    .where('own_file', '=', false)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  const { header, ...columns } = row;
+  return { ...columns, types: header?.types };
+}
+
+/**
+ * The load whose rejects this load corrects, and the file of this load. `null` if there is none of
+ * the two, or if the pass does not load records.
+ */
+export async function readMending(db: Database, loadId: number) {
+  const row = await db
+    .selectFrom('loads')
+    .innerJoin('load_lineage', 'load_lineage.load_id', 'loads.load_id')
+    .innerJoin('loads as mended', 'mended.load_id', 'load_lineage.mends')
+    .select(camel('mended.load_id', 'mended.job_id', 'loads.header', 'loads.file_ref'))
+    .where('loads.load_id', '=', loadId)
+    .where('loads.pass', '=', 'load')
+    .executeTakeFirst();
+  const fileRef = row?.fileRef ?? null;
+  return row === undefined || fileRef === null ? null : { ...row, fileRef };
+}
+
+export interface MendedRow {
+  readonly row: number;
+  readonly mendedRow: number;
+}
+
+export async function insertMends(
+  db: Database,
+  mendedBy: number,
+  loadId: number,
+  rows: readonly MendedRow[],
+): Promise<void> {
+  const [numbers, mendedNumbers] = [rows.map(({ row }) => row), rows.map(({ mendedRow }) => mendedRow)];
+  await sql`
+    insert into load_mends (load_id, row_number, mended_by, mended_row)
+    select ${loadId}, row_number, ${mendedBy}, mended_row
+    from unnest(${numbers}::bigint[], ${mendedNumbers}::bigint[]) as r (row_number, mended_row)
+    on conflict do nothing`.execute(db);
+}
+
+export interface LoadedSince {
+  readonly count: number;
+  readonly jobs: readonly string[];
+}
+
+/**
+ * Refused records of a load that have since been loaded from corrected files, and the jobs. Records
+ * that were refused and corrected several times count, jobs that were taken back do not.
+ */
+export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
+  select json_build_object(
+    'count', count(distinct m.row_number),
+    'jobs', coalesce((array_agg(distinct l.job_id))[:${sql.lit(MAX_SHOWN_MENDS)}], '{}')
+  )
+  from mended_since(${load}) m
+  join loads l on l.load_id = m.mended_by
+)`;

@@ -16,22 +16,17 @@ import { fromByteString } from '../../formats/json-text.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
- * Writes rejects as CSV: the columns of the source, then the reason. If a record fits the columns,
- * its cells keep their original bytes. Only formulas change: they get an apostrophe, which a load
- * removes again. Any other record (stray quote, too many cells, not text, truncated) could corrupt
- * the records after it. Such a record is written as text in `sluice_raw`. Its other columns,
- * including the id, are empty, so it is refused again if it is loaded without being corrected.
+ * The columns of the source, then the reason. Cells keep their bytes, except that formulas get an
+ * apostrophe, which a load removes. A record that does not fit the columns could corrupt the next
+ * ones: it is text in `sluice_raw`, without an id, so it is refused again unless it is corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /**
-   * Positions of the source's columns, without columns that were added to an earlier file of
-   * rejects.
-   */
+  /** Positions of the source's columns, without those that an earlier file of rejects added. */
   readonly #kept: readonly number[];
-  /** True if formulas in the source already have an apostrophe. They must not get a second one. */
+  /** Formulas in the source already have an apostrophe, and must not get a second one. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -51,9 +46,6 @@ export class RejectsAsCsv {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  /**
-   * Returns the original bytes of a cell. If the cell is a formula, returns it with an apostrophe.
-   */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
     return safe === text ? written : csvCell(safe, this.#delimiter);
@@ -80,9 +72,8 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Writes rejects as NDJSON: each record as in the source, then the reason under additional keys. A
- * record that is not an object is written as text in `sluice_raw`. It has no id, so it is refused
- * again if it is loaded without being corrected.
+ * Each record as in the source, with the reason under additional keys. A record that is not an
+ * object is text in `sluice_raw`, without an id, so it is refused again unless it is corrected.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -124,9 +115,8 @@ function isAdded(name: string): boolean {
 }
 
 /**
- * Returns the text of an object without the reason for an earlier rejection, which is always at its
- * end. Returns `null` if the text is not an object. Works on the text, because parsed numbers could
- * lose digits.
+ * Removes the reason for an earlier rejection from the end of an object. `null` for other texts.
+ * Works on the text, because parsed numbers could lose digits.
  */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
@@ -149,11 +139,7 @@ function keysOf(text: string): string[] | null {
   }
 }
 
-/**
- * Returns a function that converts the CSV record of a reject to JSON. The function leaves out
- * empty cells, because they mean the same as missing cells. It returns `null` if the cells are
- * unknown.
- */
+/** Leaves out empty cells, which mean the same as missing ones. `null` if the cells are unknown. */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
   const undefused = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
@@ -173,25 +159,23 @@ export function csvCell(text: string, delimiter: string): string {
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/**
- * If text cannot represent all bytes of the record, returns the record in Base64, otherwise `null`.
- */
+/** Base64, or `null` if text can represent all bytes of the record. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
 
-/** Returns readable text: U+FFFD replaces invalid UTF-8, and a symbol replaces U+0000. */
+/** U+FFFD replaces invalid UTF-8, and a symbol replaces U+0000. */
 function readableText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
 }
 
 interface RecordCell {
-  /** Text of the cell including its quotes. */
+  /** Including its quotes. */
   readonly written: string;
   readonly text: string;
 }
 
-/** After a refusal with one of these codes, the cells of the record are unknown. */
+/** The cells of a record with such a code are unknown. */
 const withoutCells: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',
@@ -211,10 +195,7 @@ export class RefusedCsv {
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
-  /**
-   * Returns a cell for each column. Returns `null` for a record that does not fit the columns or
-   * may be truncated.
-   */
+  /** A cell for each column. `null` if the record does not fit them or may be truncated. */
   split(reject: Reject): RecordCell[] | null {
     const { columns } = this.#header;
     const texts = this.allCells(reject);

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { expect, test } from 'vitest';
 import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
-import type { uploadOfLoad } from '../../../src/load/upload/api.ts';
+import type { uploadOfLoad } from '../../../src/load/api.ts';
 import { openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
