@@ -1,4 +1,5 @@
-import { type RawBuilder, type UpdateObject, sql } from 'kysely';
+import { type RawBuilder, sql, type UpdateObject } from 'kysely';
+import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 import {
   ALL_RECORDS_REFUSED,
   FIRST_RECORDS_REFUSED,
@@ -8,13 +9,12 @@ import {
   type LoadStatus,
 } from '../domain/load.ts';
 import type { Origin, TaskFailure } from '../domain/task.ts';
-import { type Tables, camel, daysAgo } from '../postgres/columns.ts';
-import { type Database, columnOf, firstRow, hasRows, updateWhere } from '../postgres/database.ts';
+import { camel, daysAgo, type Tables } from '../postgres/columns.ts';
+import { columnOf, type Database, firstRow, hasRows, updateWhere } from '../postgres/database.ts';
 import { deleteTasks } from '../tasks/store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import type { LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
-import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 
 const ends = { ended_at: sql<Date>`now()` };
 

@@ -18,9 +18,9 @@ import { findLaneHead, idleLanes, lockLane, startDeletion } from '../tasks/lane-
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import {
+  findExpiredHolds,
   cancelLoad as markCancelled,
   failLoad as markFailed,
-  findExpiredHolds,
   type StoppedLoad,
 } from './end-store.ts';
 import { readLoadEnd, readLoadResult, requireLoad } from './read-store.ts';

@@ -1,25 +1,25 @@
+import type { RawBuilder } from 'kysely';
 import { ConflictError, Fault, FinalFailure } from '../base/errors.ts';
-import { GUARD_EXCEEDED, type LoadPass, type PlanSummary, balances, keepsPlan } from '../domain/load.ts';
+import { plural } from '../base/wording.ts';
+import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
+import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
-import { type CompletedLoad, type LoadEnd, afterCompletion, afterEnd, recordLoadEnd } from './end.ts';
+import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end.ts';
 import { completeLoad, holdLoad, readGuarded } from './end-store.ts';
 import { recordEventRepeats } from './merge/event-repeats.ts';
 import { type ChunksDone, countRestored, findRepeats, resolveRepeats } from './merge/repeats.ts';
 import { summarisePlan, takeBackRepeated } from './plans/store.ts';
-import { recordMends } from './rejects/mends.ts';
-import { replayEvents, replayLoad } from './replay.ts';
-import { type FinishState, beginPass, readFinishState, readLimitedPlan } from './running-store.ts';
-import { type EndSeam, endsFor } from './seam.ts';
-import { plural } from '../base/wording.ts';
-import { type Limits, type Surprise, findSurprises } from '../domain/guards.ts';
-import { allRefused, tooManyRejects } from './rejects/rejects.ts';
-import type { RawBuilder } from 'kysely';
 import { requireLoad } from './read-store.ts';
+import { recordMends } from './rejects/mends.ts';
+import { allRefused, tooManyRejects } from './rejects/rejects.ts';
+import { replayEvents, replayLoad } from './replay.ts';
+import { beginPass, type FinishState, readFinishState, readLimitedPlan } from './running-store.ts';
+import { type EndSeam, endsFor } from './seam.ts';
 
 const lostClaim = 'another worker finishes the load, or it has ended';
 

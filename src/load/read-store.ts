@@ -2,20 +2,21 @@ import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
 import { MAX_COUNTED_REJECTS } from '../base/limits.ts';
 import {
+  countedKinds,
   type LoadOptions,
   type LoadPass,
   type LoadStatus,
+  noOutcomes,
   type Outcomes,
   type StoredFormat,
   type TallyByKind,
-  countedKinds,
-  noOutcomes,
   toTally,
 } from '../domain/load.ts';
+import type { TaskClaim } from '../domain/task.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import {
-  type Database,
   countOf,
+  type Database,
   findValue,
   hasRows,
   prepared,
@@ -31,7 +32,6 @@ import { type LoadedSince, loadedSince } from './rejects/store.ts';
 import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
-import type { TaskClaim } from '../domain/task.ts';
 
 /* Reads loads for lists and details. `store.ts` contains the steps of a load. */
 

@@ -1,34 +1,26 @@
 import { ConflictError } from '../base/errors.ts';
-import { type EventKind, byEventKind, entities, eventKinds } from '../domain/entity.ts';
+import { byEventKind, type EventKind, entities, eventKinds } from '../domain/entity.ts';
+import {
+  addOutcomes,
+  type ChunkRange,
+  keepsPlan,
+  noOutcomesByKind,
+  type Outcomes,
+  type OutcomesByKind,
+} from '../domain/load.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
+import type { Transaction } from '../postgres/database.ts';
 import { renewTask } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { readChunkRange, recordWritten } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
-import type { Rows } from './map/rows.ts';
-import { prepareIncoming } from './merge/incoming.ts';
-import { copyBatch, remergeIncoming } from './merge/merge-batch.ts';
-import { chunksToReplay, keepReplayed } from './merge/repeats.ts';
-import { batchOf } from './merge-rows.ts';
-import { replanIncoming } from './plans/plan-batch.ts';
-import { type ChunkReader, createStoringReader } from './read-chunk.ts';
-import { readRefusedRows } from './rejects/store.ts';
-import { type LoadSource, readLoadSource } from './running-store.ts';
-import {
-  type ChunkRange,
-  type Outcomes,
-  type OutcomesByKind,
-  addOutcomes,
-  keepsPlan,
-  noOutcomesByKind,
-} from '../domain/load.ts';
-import type { Transaction } from '../postgres/database.ts';
 import type { IdCounter } from './map/event-buffer.ts';
 import { eventKey } from './map/key-table.ts';
+import type { Rows } from './map/rows.ts';
 import {
   type AddedEvents,
-  type EventBatch,
   classifyEvents,
+  type EventBatch,
   mergeEvents,
   replaceEvents,
 } from './merge/add-events.ts';
@@ -38,6 +30,14 @@ import {
   eventChunksToReplay,
   readEventRepeats,
 } from './merge/event-repeats.ts';
+import { prepareIncoming } from './merge/incoming.ts';
+import { copyBatch, remergeIncoming } from './merge/merge-batch.ts';
+import { chunksToReplay, keepReplayed } from './merge/repeats.ts';
+import { batchOf } from './merge-rows.ts';
+import { replanIncoming } from './plans/plan-batch.ts';
+import { type ChunkReader, createStoringReader } from './read-chunk.ts';
+import { readRefusedRows } from './rejects/store.ts';
+import { type LoadSource, readLoadSource } from './running-store.ts';
 
 const lostClaim = 'another worker finishes the load, or it has ended';
 

@@ -1,7 +1,8 @@
 import type { Reason } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { fromByteString } from '../../formats/json-text.ts';
-import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
+import { CsvChunk } from '../../load/map/csv-cells.ts';
+import { RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
 import type { RecordPlaces } from '../../load/map/record-places.ts';
 

@@ -1,6 +1,6 @@
 import type { Preset } from '../../domain/source.ts';
 import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../../formats/json-text.ts';
-import { idOf } from '../../load/map/ids.ts';
+import { idOf } from '../../load/map/fields.ts';
 import { readAmplitude } from './amplitude.ts';
 import { readMixpanel } from './mixpanel.ts';
 import { readPosthog } from './posthog.ts';

@@ -304,98 +304,31 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
+const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
+
 /*
- * Copies cells as COPY text, byte by byte, because creating a string for each cell would be slow.
+ * A shape specifies which cells of a record become properties of its row. It contains 1 for the
+ * roles of these cells and 0 for all other roles.
  */
+export const ofProfile = shape(
+  removed,
+  userOfCompany,
+  eventId,
+  insertId,
+  eventName,
+  source,
+  time,
+  url,
+  property,
+);
+/** Shape of a profile whose record states its kind. */
+export const ofStatedProfile = shape(removed, url, property);
+export const ofEvent = shape(removed, automatic, property);
+/** Shape of an event whose `url` is not a string. The `url` then becomes a property. */
+export const ofEventWithUrl = shape(removed, automatic, property, url);
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const ZERO = 0x30;
-const LETTER_U = 0x75;
-
-/** Maximum length for which a loop is faster than `copy`. */
-export const SHORT_BYTES = 48;
-/** Escaping can turn one byte of a cell into this many bytes, as in `\\u001f`. */
-export const MAX_ESCAPED_BYTES = 7;
-
-/**
- * How JSON escapes each byte: the letter after the backslash, or `numbered` for \u00 and two
- * digits. 0 for bytes that need no escape.
- */
-const numbered = 1;
-const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
-for (const [byte, letter] of Object.entries({
-  '"': '"',
-  '\\': '\\',
-  '\t': 't',
-  '\n': 'n',
-  '\r': 'r',
-  '\b': 'b',
-  '\f': 'f',
-}))
-  jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
-
-/** Copies a cell as JSON. Returns the position after the copy. */
-export function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
-  const { bytes } = list;
-  const start = list.starts[cell] ?? 0;
-  const end = list.ends[cell] ?? 0;
-  const cellKind = list.kinds[cell] ?? 0;
-  if (cellKind > kind.escaped) {
-    return cellKind === kind.container
-      ? copyDoubled(bytes, start, end, target, at)
-      : copyPlain(bytes, start, end, target, at);
-  }
-  let to = at;
-  target[to++] = QUOTE;
-  if (cellKind === kind.text) to = copyPlain(bytes, start, end, target, to);
-  else if (cellKind === kind.escaped) to = copyDoubled(bytes, start, end, target, to);
-  else to = copyRaw(bytes, start, end, target, to);
-  target[to++] = QUOTE;
-  return to;
-}
-
-export function copyPlain(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  if (end - start > SHORT_BYTES) return at + bytes.copy(target, at, start, end);
-  let to = at;
-  for (let from = start; from < end; from++) target[to++] = bytes[from] ?? 0;
-  return to;
-}
-
-/** Copies JSON. Doubles its backslashes for COPY. */
-function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  let to = at;
-  for (let from = start; from < end; from++) {
-    const byte = bytes[from] ?? 0;
-    if (byte === BACKSLASH) target[to++] = BACKSLASH;
-    target[to++] = byte;
-  }
-  return to;
-}
-
-/** Copies a string, escaping it first for JSON and then for COPY. */
-function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  let to = at;
-  for (let from = start; from < end; from++) {
-    const byte = bytes[from] ?? 0;
-    const letter = jsonEscapes[byte] ?? 0;
-    if (letter === 0) target[to++] = byte;
-    else to = escapeByte(byte, letter, target, to);
-  }
-  return to;
-}
-
-function escapeByte(byte: number, letter: number, target: Buffer, at: number): number {
-  let to = at;
-  target[to++] = BACKSLASH;
-  target[to++] = BACKSLASH;
-  if (letter === numbered) {
-    target[to++] = LETTER_U;
-    target[to++] = ZERO;
-    target[to++] = ZERO;
-    return to + target.write(byte.toString(16).padStart(2, '0'), to, 'latin1');
-  }
-  if (letter === BACKSLASH) target[to++] = BACKSLASH;
-  target[to++] = letter;
-  return to;
+function shape(...roles: readonly number[]): Uint8Array {
+  const shape = new Uint8Array(Object.keys(role).length);
+  for (const each of roles) shape[each] = 1;
+  return shape;
 }

@@ -1,24 +1,20 @@
-import { isUtf8 } from 'node:buffer';
 import { MAX_VALUE_BYTES } from '../../base/limits.ts';
 import type { CellType } from '../../domain/data-type.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason } from '../../domain/reject.ts';
-import { plainMarks } from '../../formats/csv-dialect.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
-import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { fromByteString, isObject, parseJsonText, toByteString } from '../../formats/json-text.ts';
 import { RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../limits.ts';
 import { readTyped } from './cell-types.ts';
-import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
+import { CellFiller, CellList, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
-import { CsvCells } from './csv-cells.ts';
-import { idOf } from './ids.ts';
+import { type CsvCells, CsvChunk } from './csv-cells.ts';
+import { idOf } from './fields.ts';
 import { JsonMembers } from './json-members.ts';
 import { KnownName } from './known-names.ts';
-import { malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
-import type { RecordPlaces } from './record-places.ts';
-import { readRefusal } from './refused-before.ts';
+import { repeatedHeader } from './reasons.ts';
+import { MAX_ESCAPED_BYTES } from './row-text.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
@@ -280,113 +276,5 @@ export class RepeatedHeader {
     // columns itself.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
-  }
-}
-
-export class CsvChunk {
-  readonly cells: CsvCells;
-  readonly #header: CsvHeader;
-  readonly #records: RecordPlaces;
-  readonly #names: readonly string[];
-  #source: Buffer = Buffer.alloc(0);
-  #isUtf8 = true;
-  #hasNul = false;
-  #problems = new Map<number, Reason>();
-
-  constructor(header: CsvHeader, records: RecordPlaces, names = header.columns) {
-    this.cells = new CsvCells(header, header.columns.length);
-    this.#header = header;
-    this.#records = records;
-    this.#names = names;
-  }
-
-  index(source: Buffer): void {
-    this.#source = source;
-    this.cells.use(source);
-    this.#isUtf8 = isUtf8(source);
-    this.#hasNul = source.includes(0);
-    this.#problems = new Map();
-    const scanner = createCsvScanner(plainMarks(this.#header));
-    const isRewritten = this.#header.isRewritten === true;
-    let line = 0;
-    for (let start = 0; start < source.length; ) {
-      const end = scanner.next(source, start, source.length, true);
-      if (!scanner.blank) {
-        const { problem, contentEnd } = scanner;
-        const record = this.#records.add(start, contentEnd, line);
-        const reason = problem === null ? readRefusal(source, start, contentEnd) : malformed(problem);
-        if (reason !== null) this.#problems.set(record, reason);
-      }
-      line += isRewritten && !scanner.blank ? 1 : scanner.lines;
-      start = end;
-    }
-  }
-
-  isSound(record: number): boolean {
-    return !this.#problems.has(record) && this.#isText(record);
-  }
-
-  #isText(record: number): boolean {
-    if (this.#isUtf8) return true;
-    return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
-  }
-
-  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
-  findPlainCell(record: number, column: number): boolean {
-    const { starts, ends } = this.#records;
-    return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
-  }
-
-  /** Returns the number of cells, or 0 if the record is not well-formed. */
-  count(record: number): number {
-    return this.#problems.has(record) ? 0 : this.#findCells(record);
-  }
-
-  #findCells(record: number): number {
-    return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
-  }
-
-  /** Returns the reason why the record cannot be read or does not fit the columns, or `null`. */
-  find(record: number): Reason | null {
-    const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
-    if (problem !== undefined) return problem;
-    if (!this.#isText(record)) return this.#explainNotText(record);
-    const { columns, lastColumn } = this.#header;
-    const count = this.#findCells(record);
-    if (count === columns.length) return null;
-    if (!this.cells.fits(count)) return wrongCount(columns.length, count);
-    // If `lastColumn` is `empty`, the last column is empty in most records. If it is not empty in
-    // this record, a surplus delimiter has probably shifted the cells.
-    const isShifted =
-      lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
-    return isShifted ? shifted(columns.length, count) : null;
-  }
-
-  #explainNotText(record: number): Reason {
-    const [start, end] = [this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0];
-    const isSplit = this.#findCells(record) === this.#header.columns.length;
-    return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
-  }
-
-  undoDefused(): void {
-    if (this.#header.defused === true) this.cells.undoDefused();
-  }
-
-  /**
-   * Returns the reason for refusing a cell that contains U+0000, or a property that is larger than
-   * `MAX_VALUE_BYTES`. Returns `null` if there is no such cell.
-   */
-  findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
-    const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
-    if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;
-    for (const [index, column] of this.#header.columns.entries()) {
-      const cell = this.cells.byteString(index);
-      if (cell.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
-      if (cell.length > MAX_VALUE_BYTES && isProperty[index] === true) {
-        const message = `${column} has ${cell.length} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
-        return { code: 'value_too_large', message, column };
-      }
-    }
-    return null;
   }
 }

@@ -1,13 +1,12 @@
 import { type EventKind, IMPORT_SOURCE } from '../../domain/entity.ts';
 import type { Reason } from '../../domain/reject.ts';
 import { escapeCopyJson } from '../../formats/json-text.ts';
-import { kind as cellKind, type RecordCells, role } from './cells.ts';
+import { kind as cellKind, ofEvent, ofEventWithUrl, type RecordCells, role } from './cells.ts';
 import { instantChars, type WrittenEvent } from './event-buffer.ts';
 import { differentEventIds, eventNameProblem, eventSourceProblem, splitUrl } from './event-checks.ts';
 import { isBlank, readTime, textOf } from './fields.ts';
 import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
-import { ofEvent, ofEventWithUrl } from './shapes.ts';
 
 /**
  * Maximum number of bytes in a row besides its cells: TABs, braces, and the defaults of kind, name

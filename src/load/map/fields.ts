@@ -1,7 +1,8 @@
 import type { Instant } from '../../base/instant.ts';
+import { idProblem } from '../../base/validation.ts';
 import { type Entity, type RecordKind, recordKinds } from '../../domain/entity.ts';
 import type { Reason } from '../../domain/reject.ts';
-import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-text.ts';
+import { fromByteString, idText, plainNumber, wholeNumber } from '../../formats/json-text.ts';
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
@@ -79,4 +80,10 @@ function isText(bytes: Buffer, start: number, end: number, text: Buffer): boolea
   let at = 0;
   while (at < text.length && text[at] === bytes[start + at]) at++;
   return at === text.length;
+}
+
+/** Returns `null` if the value cannot be an id. */
+export function idOf(value: unknown): string | null {
+  const id = idText(value);
+  return id !== null && idProblem(id) === null ? id : null;
 }

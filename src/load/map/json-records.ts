@@ -4,10 +4,10 @@ import { profilesKey, type Reason, refusedKey, reservedNames } from '../../domai
 import { idText, isEmptyObject, isObject, type JsonObject, parseJsonText } from '../../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
-import { idOf } from './ids.ts';
+import { idOf } from './fields.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
 import { idLengthProblem, missingId, notAnId, notAnObject, textProblem } from './reasons.ts';
-import type { RefusedBefore } from './refused-before.ts';
+import type { RefusedBefore } from './record-places.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';

@@ -1,8 +1,7 @@
 import { MAX_ID_BYTES } from '../../base/limits.ts';
 import { capitalise } from '../../base/wording.ts';
 import type { Reason, RejectCode } from '../../domain/reject.ts';
-import { explainNotUtf8, validPrefix } from '../../formats/utf8.ts';
-import type { CsvCells } from './csv-cells.ts';
+import { explainNotUtf8 } from '../../formats/utf8.ts';
 
 const problemTexts: Readonly<Record<string, string>> = {
   invalid_quote: 'A quote is where CSV allows none. Quote the whole cell, and double the quotes in it',
@@ -93,21 +92,4 @@ export function shifted(expected: number, count: number): Reason {
 
 export function notUtf8(record: Buffer, column: string | null = null): Reason {
   return { code: 'invalid_utf8', message: capitalise(explainNotUtf8(record)), column };
-}
-
-/**
- * Returns the reason for refusing the record in [start, end), which is not UTF-8. `cells` is set if
- * the record has a cell for each column. The reason then names the column at fault.
- */
-export function notUtf8Csv(
-  bytes: Buffer,
-  start: number,
-  end: number,
-  cells: CsvCells | null,
-  columns: readonly string[],
-): Reason {
-  const record = bytes.subarray(start, end);
-  const at = start + validPrefix(record);
-  const column = cells === null ? -1 : columns.findIndex((_, index) => at < (cells.ends[index] ?? 0));
-  return notUtf8(record, columns[column] ?? null);
 }

@@ -1,13 +1,6 @@
 import type { Reason } from '../../domain/reject.ts';
 import { escapeCopy } from '../../formats/json-text.ts';
-import {
-  type CellList,
-  kind as cellKind,
-  copyJson,
-  copyPlain,
-  type RecordCells,
-  SHORT_BYTES,
-} from './cells.ts';
+import { type CellList, kind as cellKind, type RecordCells } from './cells.ts';
 import { canBeId, isBlank, isWhole, textOf } from './fields.ts';
 import type { KnownName } from './known-names.ts';
 import { idLengthProblem, missingId, notAnId, textProblem } from './reasons.ts';
@@ -21,6 +14,13 @@ const BACKSLASH = 0x5c;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const noKind = -1;
+const ZERO = 0x30;
+const LETTER_U = 0x75;
+
+/** Maximum length for which a loop is faster than `copy`. */
+const SHORT_BYTES = 48;
+/** Escaping can turn one byte of a cell into this many bytes, as in `\\u001f`. */
+export const MAX_ESCAPED_BYTES = 7;
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
@@ -153,4 +153,90 @@ export class RowText {
     else if (kind === cellKind.container) this.#flags |= NESTED;
     return copyJson(list, cell, target, at);
   }
+}
+
+/*
+ * Copies cells as COPY text, byte by byte, because creating a string for each cell would be slow.
+ */
+
+/**
+ * How JSON escapes each byte: the letter after the backslash, or `numbered` for \u00 and two
+ * digits. 0 for bytes that need no escape.
+ */
+const numbered = 1;
+const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
+for (const [byte, letter] of Object.entries({
+  '"': '"',
+  '\\': '\\',
+  '\t': 't',
+  '\n': 'n',
+  '\r': 'r',
+  '\b': 'b',
+  '\f': 'f',
+}))
+  jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
+
+/** Copies a cell as JSON. Returns the position after the copy. */
+function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
+  const { bytes } = list;
+  const start = list.starts[cell] ?? 0;
+  const end = list.ends[cell] ?? 0;
+  const valueKind = list.kinds[cell] ?? 0;
+  if (valueKind > cellKind.escaped) {
+    return valueKind === cellKind.container
+      ? copyDoubled(bytes, start, end, target, at)
+      : copyPlain(bytes, start, end, target, at);
+  }
+  let to = at;
+  target[to++] = QUOTE;
+  if (valueKind === cellKind.text) to = copyPlain(bytes, start, end, target, to);
+  else if (valueKind === cellKind.escaped) to = copyDoubled(bytes, start, end, target, to);
+  else to = copyRaw(bytes, start, end, target, to);
+  target[to++] = QUOTE;
+  return to;
+}
+
+function copyPlain(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  if (end - start > SHORT_BYTES) return at + bytes.copy(target, at, start, end);
+  let to = at;
+  for (let from = start; from < end; from++) target[to++] = bytes[from] ?? 0;
+  return to;
+}
+
+/** Copies JSON. Doubles its backslashes for COPY. */
+function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let to = at;
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from] ?? 0;
+    if (byte === BACKSLASH) target[to++] = BACKSLASH;
+    target[to++] = byte;
+  }
+  return to;
+}
+
+/** Copies a string, escaping it first for JSON and then for COPY. */
+function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let to = at;
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from] ?? 0;
+    const letter = jsonEscapes[byte] ?? 0;
+    if (letter === 0) target[to++] = byte;
+    else to = escapeByte(byte, letter, target, to);
+  }
+  return to;
+}
+
+function escapeByte(byte: number, letter: number, target: Buffer, at: number): number {
+  let to = at;
+  target[to++] = BACKSLASH;
+  target[to++] = BACKSLASH;
+  if (letter === numbered) {
+    target[to++] = LETTER_U;
+    target[to++] = ZERO;
+    target[to++] = ZERO;
+    return to + target.write(byte.toString(16).padStart(2, '0'), to, 'latin1');
+  }
+  if (letter === BACKSLASH) target[to++] = BACKSLASH;
+  target[to++] = letter;
+  return to;
 }

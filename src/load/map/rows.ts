@@ -8,7 +8,10 @@ import {
   toByteString,
   unescapeCopy,
 } from '../../formats/json-text.ts';
+import type { JudgeStage } from '../../ingest/records.ts';
+import type { Database } from '../../postgres/database.ts';
 import { textArray } from './binary-array.ts';
+import type { RecordCells } from './cells.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-checks.ts';
 import { PropertyTypes } from './property-types.ts';
@@ -16,9 +19,6 @@ import { RecordDigests } from './record-digests.ts';
 import { RecordKinds, RecordPlaces } from './record-places.ts';
 import { RowBuffer, type RowContent, UNCOUNTED } from './row-buffer.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
-import type { JudgeStage } from '../../ingest/records.ts';
-import type { Database } from '../../postgres/database.ts';
-import type { RecordCells } from './cells.ts';
 
 /*
  * Maps records to rows or rejects. `column-plan.ts` determines the roles of columns. `csv-rows.ts`

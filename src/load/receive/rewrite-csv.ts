@@ -3,7 +3,7 @@ import { type CsvForm, marksOf } from '../../formats/csv-dialect.ts';
 import { DialectReader, type ReadCells } from '../../formats/csv-dialect-reader.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { malformed, tooLarge } from '../map/reasons.ts';
-import { writeRefusal } from '../map/refused-before.ts';
+import { writeRefusal } from '../map/record-places.ts';
 
 export interface DialectChunk {
   readonly form: CsvForm;

@@ -15,8 +15,8 @@ import { createLineScanner } from '../../formats/record-scanner.ts';
 import { listChunkRanges } from '../chunk-store.ts';
 import type { LoadContext } from '../context.ts';
 import type { Beginning } from '../foreign-file.ts';
-import { insertMends, type Mended, type MendedRow, readMended, readMending } from './store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
+import { insertMends, type Mended, type MendedRow, readMended, readMending } from './store.ts';
 
 const SEARCHED_RECORDS = 10_000;
 

@@ -7,26 +7,26 @@ import { yielding } from '../../base/yielding.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import {
   type CauseKey,
+  causeColumn,
   type Reject,
   type RejectCause,
   type RejectCode,
-  causeColumn,
 } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { escapeCopy } from '../../formats/json-text.ts';
+import { camel } from '../../postgres/columns.ts';
 import {
-  type Database,
-  type Transaction,
   changedBy,
   columnOf,
   countOf,
+  type Database,
   firstRow,
   selectWhere,
+  type Transaction,
 } from '../../postgres/database.ts';
 import { storedFormat } from '../chunk-store.ts';
-import { loadOf } from '../store.ts';
-import { camel } from '../../postgres/columns.ts';
 import { MAX_SHOWN_MENDS } from '../limits.ts';
+import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
 
