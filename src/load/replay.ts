@@ -14,8 +14,7 @@ import { renewTask } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { readChunkRange, recordWritten } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
-import type { IdCounter } from './map/event-buffer.ts';
-import { eventKey } from './map/key-table.ts';
+import { eventKey, type IdCounter } from './map/event-keys.ts';
 import type { Rows } from './map/rows.ts';
 import {
   type AddedEvents,

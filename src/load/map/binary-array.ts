@@ -13,10 +13,7 @@ export class BinaryArray {
     for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
   }
 
-  /**
-   * Adds an element of `length` bytes. Returns the position at which the caller must write these
-   * bytes.
-   */
+  /** Returns the position at which the caller must write an element of `length` bytes. */
   reserve(length: number): number {
     const at = this.bytes.writeInt32BE(length, this.#at);
     this.#at = at + length;
@@ -24,7 +21,7 @@ export class BinaryArray {
   }
 }
 
-/** Returns byte strings as a text[] in binary format. */
+/** `texts` are byte strings. */
 export function textArray(texts: readonly string[]): Buffer {
   const bytes = texts.reduce((sum, { length }) => sum + length, 0);
   const array = new BinaryArray(typeText, texts.length, bytes);

@@ -23,8 +23,8 @@ const longestTime = 100;
 type Parts = readonly (string | undefined)[];
 
 /**
- * Returns the time in ISO 8601, or `null` if its year or hour is invalid. `rest` contains the
- * matches of `clock`: hour, minute, second, fraction, `a` or `p` (from am or pm), and time zone.
+ * `null` if the year or hour is invalid. `rest` contains the matches of `clock`: hour, minute,
+ * second, fraction, `a` or `p` (from am or pm), and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
@@ -52,10 +52,7 @@ function zoneOf(zone: string | undefined): string {
 
 type TimeReading = (text: string) => string | null;
 
-/**
- * Reads times that start with three numbers. `read` puts these numbers in the order year, month,
- * day.
- */
+/** Reads times that start with three numbers, which `read` puts in the order year, month, day. */
 function ofThree(
   read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
 ): TimeReading {
@@ -94,17 +91,11 @@ interface Typed {
   readonly code: Reason['code'];
   /** Completes the message `column is not …`. */
   readonly what: string;
-  /**
-   * Returns the value of a cell as JSON, but strings without their quotes. Returns `null` if `text`
-   * is not a value of this type.
-   */
+  /** JSON, but strings without their quotes. `null` if `text` is not a value of this type. */
   readonly read: (text: string) => string | null;
 }
 
-/**
- * Returns a type for numbers. Digits may be in groups of three, separated by `group`, a space or an
- * apostrophe.
- */
+/** Digits may be in groups of three, separated by `group`, a space or an apostrophe. */
 function number(what: string, point: string, group: string): Typed {
   const mark = `[${group} \u00a0\u202f'’]`;
   const form = new RegExp(
@@ -133,7 +124,6 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** Reads dates that begin with a year of four digits. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {
@@ -157,7 +147,7 @@ interface TypedCell {
   readonly text: string;
 }
 
-/** Reads a cell as a value of `type`. A blank cell has no value, so its text is empty. */
+/** A blank cell has no value, so its text is empty. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
   const { kind: valueKind, code, what, read } = typed[type];
   const trimmed = text.trim();
@@ -174,8 +164,8 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 const numberedLike = /^(?:\+|-?0\d)/;
 
 /**
- * Returns the types that fit all the values, the most likely type first. Digits that start with 0
- * or + do not count as numbers, because they are mostly ids, postcodes or phone numbers.
+ * Types that fit all the values, the most likely one first. Digits that start with 0 or + do not
+ * count as numbers, because they are mostly ids, postcodes or phone numbers.
  */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];

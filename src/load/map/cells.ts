@@ -13,12 +13,9 @@ import {
 } from '../../formats/json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
-/*
- * Cells of one record. `csv-rows.ts` and `json-records.ts` fill them, and `row-writer.ts` reads
- * them.
- */
+/* Cells of one record. `csv-rows.ts` and `json-records.ts` fill them for `row-writer.ts`. */
 
-/** Kinds of cells. The range of a string excludes its quotes. */
+/** The range of a string excludes its quotes. */
 export const kind = {
   /** String that needs no escaping. */
   text: 0,
@@ -32,10 +29,7 @@ export const kind = {
   container: 6,
 } as const;
 
-/**
- * Roles of cells. The roles from `userId` to `removed` are fields: a record has at most one cell
- * with each of these roles. Each of the other roles may occur any number of times.
- */
+/** A record has at most one cell of each role from `userId` to `removed`. These are the fields. */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -47,10 +41,7 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /**
-   * A field that is also a property. A record that contains only its id and `removed: true` is
-   * refused.
-   */
+  /** Also a property. A record that contains only its id and `removed: true` is refused. */
   removed: 10,
   /** User mentioned in a record of a load of companies. */
   userOfCompany: 11,
@@ -58,7 +49,7 @@ export const role = {
   automatic: 12,
   property: 13,
   ignored: 14,
-  /** Profiles that a preset derived from a record and added to it. See `profilesKey`. */
+  /** Profiles that a preset derived from a record. See `profilesKey`. */
   profiles: 15,
 } as const;
 export const fieldCount = role.removed + 1;
@@ -91,15 +82,9 @@ export class CellList {
   starts: Int32Array = new Int32Array(initialCells);
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
-  /**
-   * Indexes of the cells in jsonb's order: by length of the name, then by its bytes. If `null`, the
-   * cells are written in the order of the record.
-   */
+  /** Indexes of the cells in jsonb's order. `null` for the order of the record. */
   order: Int32Array | null = null;
-  /**
-   * True for cells from CSV. In CSV, an empty cell has no value, and types are detected only in
-   * sampled records.
-   */
+  /** In CSV, an empty cell has no value, and types are detected only in sampled records. */
   isCsv = false;
   readonly #order = new JsonbOrder();
 
@@ -121,22 +106,18 @@ export class CellList {
     this.kinds[cell] = cellKind;
   }
 
-  /** Must be called after all cells have been added. */
   sort(): void {
     this.order = this.#order.of(this.names, this.count);
   }
 
-  /** Maximum number of bytes of all cells and names in COPY text, which doubles each backslash. */
+  /** Maximum number of bytes in COPY text, which doubles each backslash. */
   get size(): number {
     let size = 2 * this.bytes.length;
     for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
     return size;
   }
 
-  /**
-   * Replaces the text of some cells, and moves all cells to a new buffer. Returns by how many bytes
-   * the cells can grow in COPY text.
-   */
+  /** Moves all cells to a new buffer. Returns by how many bytes they can grow in COPY text. */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
     let at = 0;
@@ -166,31 +147,22 @@ export class CellList {
   }
 }
 
-/**
- * `own` contains the cells of a record. `metadata` contains those of the object in its field
- * `metadata`.
- */
+/** `metadata` contains the cells of the object in the field `metadata`. */
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
-  /** Index of each field's cell in `own`, or -1 if the record does not have the field. */
+  /** Index of each field's cell in `own`, or -1. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** Maximum number of bytes of the record in COPY text. */
+  /** Maximum number of bytes in COPY text. */
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
-  /**
-   * `UNCOUNTED` for an additional row, such as that of a company in a user's record. `entity` is
-   * then the entity of that row.
-   */
+  /** `UNCOUNTED` for an additional row, such as a company in a user's record. */
   flags = 0;
   entity: Entity | null = null;
-  /**
-   * Properties that `splitUrl` found in the `url` of an event. `null` if `url` is missing or is not
-   * a string.
-   */
+  /** Properties in the `url` of an event. `null` if `url` is missing or is not a string. */
   page: Record<string, unknown> | null = null;
-  /** Findings of the capability that judges records. `null` until it has judged this record. */
+  /** Findings of the judge. `null` until it has judged this record. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
@@ -208,7 +180,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Sets `fields` and `size`. Must be called after all cells have been added. */
+  /** Must be called after all cells have been added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -225,16 +197,13 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /**
-   * Length of the JSON text in bytes. Values of a short text need not be measured, because none of
-   * them can be too large.
-   */
+  /** In bytes. Values of a short text need not be measured. */
   readonly length: number;
 }
 
 const maxNames = 2_048;
 
-/** Adds the members of decoded JSON objects to lists of cells. */
+/** Adds the members of parsed objects to lists of cells. */
 export class CellFiller {
   dropped = 0;
   readonly #names = new Map<string, KnownName>();
@@ -244,10 +213,7 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /**
-   * Adds the members of `object`, whose path in the record is `path`. Returns the reason for
-   * refusing one of its properties, or `null`.
-   */
+  /** `path` is that of `object` in the record. Returns the reason for refusing a property. */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
@@ -286,10 +252,9 @@ export class CellFiller {
   }
 }
 
-/** Matches strings that may need escapes in JSON. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns a value as JSON, but strings without their quotes. */
+/** JSON, but strings without their quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -306,10 +271,7 @@ export function kindOf(value: unknown, text: string): number {
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/*
- * A shape specifies which cells of a record become properties of its row. It contains 1 for the
- * roles of these cells and 0 for all other roles.
- */
+/* A shape is 1 for the roles whose cells become properties of a row. */
 export const ofProfile = shape(
   removed,
   userOfCompany,
@@ -321,10 +283,10 @@ export const ofProfile = shape(
   url,
   property,
 );
-/** Shape of a profile whose record states its kind. */
+/** For a profile whose record states its kind. */
 export const ofStatedProfile = shape(removed, url, property);
 export const ofEvent = shape(removed, automatic, property);
-/** Shape of an event whose `url` is not a string. The `url` then becomes a property. */
+/** A `url` that is not a string becomes a property. */
 export const ofEventWithUrl = shape(removed, automatic, property, url);
 
 function shape(...roles: readonly number[]): Uint8Array {

@@ -28,10 +28,8 @@ export const eventColumns = [
 ] as const;
 
 /**
- * Role of a column. `url` occurs only in files whose records state their kind. In other files, a
- * column `url` is a property. A column is `ignored` if `map` excludes it, or if it was added to a
- * file of rejects (such as the reason). In files of profiles, `first_seen_at` and `last_seen_at`
- * are also ignored.
+ * `url` is a role only if records state their kind. `ignored` are columns that `map` excludes,
+ * those of a file of rejects and, in files of profiles, `first_seen_at` and `last_seen_at`.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
@@ -40,9 +38,7 @@ export interface ColumnPlan {
   readonly roles: readonly ColumnRole[];
   /** Names after `map` has renamed columns, without the prefix `metadata.` of some properties. */
   readonly names: readonly string[];
-  /**
-   * True if the file has a column `event_type`. Otherwise, all records are profiles of `entity`.
-   */
+  /** False if all records are profiles of `entity`. */
   readonly hasKinds: boolean;
 }
 
@@ -53,10 +49,8 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * Determines the role of each column in a file, after `map` has renamed columns.
  * @throws InputError `unrecognised_columns` if there is no id column. `invalid_field` for invalid
- * property names, two columns with the same meaning, unknown columns in the map, and types of
- * unknown columns
+ * property names, two columns with the same meaning, and unknown columns in the map or types
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
@@ -96,8 +90,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file that contains a single JSON object without an id. Its records are probably in an
- * array under an unknown key. `arrays` are the paths of its arrays of objects.
+ * The records of a single object without an id are probably in an array under an unknown key.
+ * `arrays` are the paths of its arrays of objects.
  * @throws InputError `unrecognised_columns`
  */
 export function requireRecord(
@@ -113,10 +107,7 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-/**
- * Returns the error for a missing id column. If the columns look like events, the error does not
- * suggest an id, because events with an id would be loaded as profiles.
- */
+/** Does not suggest an id for events, because they would then be loaded as profiles. */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#')
@@ -132,10 +123,7 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/**
- * Lists names for a message. If a name looks like a value that may identify a person, lists no
- * names, because the file then probably has no header.
- */
+/** Lists no names if one looks like a value: the file then probably has no header. */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
@@ -162,10 +150,7 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-/**
- * Refuses two columns with the same meaning. A property and a field may have the same name, as in
- * exports.
- */
+/** A property and a field may have the same name, as in exports. */
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
@@ -204,10 +189,7 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   throw inputError('invalid_field', message, `column: ${column}`);
 }
 
-/**
- * Sorts columns as jsonb sorts keys (by length, then by bytes), so that PostgreSQL does not have to
- * sort them.
- */
+/** By length, then by bytes, so that PostgreSQL does not have to sort. */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;
@@ -216,7 +198,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** Returns the reject with the name of its column in the file, if `map` renamed that column. */
+/** Names the column as in the file, if `map` renamed it. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

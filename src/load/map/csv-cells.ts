@@ -24,31 +24,21 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
-/**
- * Finds the cells of a CSV record. If a quoted cell contains doubled quotes, a copy with single
- * quotes is stored after the bytes of the chunk.
- */
+/** Finds the cells of a CSV record. */
 export class CsvCells {
-  /**
-   * Bytes of the chunk, followed by the copies of cells that contain doubled quotes. `find` may
-   * replace the buffer.
-   */
+  /** Bytes of the chunk, then copies of cells with doubled quotes. `find` may replace it. */
   bytes: Buffer = Buffer.alloc(0);
-  /**
-   * Ranges of the cells in `bytes`, without the quotes around them. If the record has more cells
-   * than the file has columns, the surplus cells share the last slot.
-   */
+  /** Ranges of the cells in `bytes`, without quotes. Surplus cells share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 for a special cell. Such a cell may need escaping for COPY or JSON. */
+  /** 1 for a cell that may need escaping for COPY or JSON. */
   readonly special: Uint8Array;
-  /** True if `special` is 1 for any cell of the record. */
   hasSpecial = false;
 
-  /** Meaning of each byte outside quotes. */
+  /** Outside quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** Copy of the source with free space at its end. It is reused for the next chunk. */
+  /** Copy of the source with free space at its end, reused for the next chunk. */
   #copy = this.bytes;
   #free = 0;
   /** True if a cell beyond the columns is not blank. */
@@ -72,7 +62,7 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Finds the cells of a well-formed record. Returns their number. */
+  /** Returns the number of cells of a well-formed record. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
@@ -109,7 +99,7 @@ export class CsvCells {
     }
   }
 
-  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
+  /** Returns false if the cell is missing or contains doubled quotes. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
     for (let at = start, cell = 0; ; at++, cell++) {
@@ -156,8 +146,7 @@ export class CsvCells {
   }
 
   /**
-   * Returns the position in `bytes` at which the next copy of a cell can be stored. `length` is the
-   * length of the record. All copies of the record's cells together are shorter than the record.
+   * Position of the next copy. All copies are shorter than the record, which has `length` bytes.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
@@ -170,10 +159,7 @@ export class CsvCells {
     return this.#source.length;
   }
 
-  /**
-   * Returns true if the last record has more cells than the file has columns, and all surplus cells
-   * are blank.
-   */
+  /** True if the last record has surplus cells and all of them are blank. */
   fits(count: number): boolean {
     return count >= this.starts.length && !this.#hasSurplus;
   }
@@ -244,13 +230,13 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
+  /** Returns false if the cell is missing or contains doubled quotes. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Returns the number of cells, or 0 if the record is not well-formed. */
+  /** 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -268,8 +254,8 @@ export class CsvChunk {
     const count = this.#findCells(record);
     if (count === columns.length) return null;
     if (!this.cells.fits(count)) return wrongCount(columns.length, count);
-    // If `lastColumn` is `empty`, the last column is empty in most records. If it is not empty in
-    // this record, a surplus delimiter has probably shifted the cells.
+    // If the last column is empty in most records but not in this one, a surplus delimiter has
+    // probably shifted the cells.
     const isShifted =
       lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
     return isShifted ? shifted(columns.length, count) : null;
@@ -285,10 +271,6 @@ export class CsvChunk {
     if (this.#header.defused === true) this.cells.undoDefused();
   }
 
-  /**
-   * Returns the reason for refusing a cell that contains U+0000, or a property that is larger than
-   * `MAX_VALUE_BYTES`. Returns `null` if there is no such cell.
-   */
   findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
     const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;
@@ -304,10 +286,7 @@ export class CsvChunk {
   }
 }
 
-/**
- * Returns the reason for refusing the record in [start, end), which is not UTF-8. `cells` is set if
- * the record has a cell for each column. The reason then names the column at fault.
- */
+/** Names the column at fault if the record has a cell for each column, in `cells`. */
 function notUtf8Csv(
   bytes: Buffer,
   start: number,

@@ -18,7 +18,7 @@ import { MAX_ESCAPED_BYTES } from './row-text.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
-/** Maps the chunks of a CSV file to rows, byte by byte. Very few cells become strings. */
+/** Maps CSV to rows, byte by byte. Very few cells become strings. */
 export class CsvRows {
   readonly hasKinds: boolean;
   readonly #header: CsvHeader;
@@ -62,10 +62,7 @@ export class CsvRows {
     this.#writer = new RowWriter(plan.entity, rows);
   }
 
-  /**
-   * Computes the digests of the next chunk's records. Passes records to the search for unchanged
-   * records, unless the id contains doubled quotes.
-   */
+  /** Computes the digests of the next chunk, and searches for unchanged records with plain ids. */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
     chunk.index(bytes);
@@ -75,8 +72,7 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // In skipped records, the types in `metadata` are not detected. Therefore, the sampled
-      // records must be mapped.
+      // The types in `metadata` of skipped records are not detected.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
@@ -100,10 +96,7 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /**
-   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
-   * none.
-   */
+  /** ID of the record's user, even if the record was refused, or `null`. */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
@@ -152,10 +145,7 @@ export class CsvRows {
     return null;
   }
 
-  /**
-   * Reads the cells of columns with a declared type. Returns the reason why a cell does not have
-   * its type, or `null`.
-   */
+  /** Reads columns with a declared type. Returns the reason why a cell does not have it. */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -172,7 +162,7 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads the properties in `metadata`. If that fails, sets the problem of the record. */
+  /** If `metadata` cannot be read, sets the problem of the record. */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -218,7 +208,7 @@ function typedColumns(header: CsvHeader): TypedColumn[] {
   });
 }
 
-/** Returns the list of cells, in the order in which jsonb stores properties. */
+/** In the order in which jsonb stores properties. */
 function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   const list = new CellList();
   list.isCsv = true;
@@ -236,16 +226,10 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/**
- * Byte order mark as a byte string. A file that was joined from several files may contain several
- * byte order marks.
- */
+/** A byte string. A file that was joined from several files may contain several marks. */
 const byteOrderMark = '\xef\xbb\xbf';
 
-/**
- * Recognises records that repeat the header. A file that was joined from several files may contain
- * such records.
- */
+/** Recognises the headers within a file that was joined from several files. */
 export class RepeatedHeader {
   readonly #names: readonly string[];
   readonly #idIndex: number;
@@ -257,10 +241,7 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /**
-   * Returns whether the record is a header. For most records, the length or the first byte of the
-   * id already shows that the record is not a header.
-   */
+  /** For most records, the length or the first byte of the id is enough to decide. */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -272,8 +253,7 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // More than half of the names must match. Not all of them can match if sluice named some of the
-    // columns itself.
+    // Not all names can match if sluice named some of the columns itself.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }

@@ -1,84 +1,56 @@
-import { hash } from 'node:crypto';
 import { byEventKind, type Entity, type EventKind, eventKinds } from '../../domain/entity.ts';
 import { fromByteString, unescapeCopy } from '../../formats/json-text.ts';
-import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
+import {
+  contentIdChars,
+  eventKey,
+  givenEventHash,
+  type IdCounter,
+  int32,
+  writeContentId,
+} from './event-keys.ts';
+import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 
 /*
- * Event rows in one reused buffer, as COPY text:
- *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
- *     {metadata} NEWLINE
- * An id is unique per user. Therefore, user and id are adjacent. Together, they are the key of a
- * row.
- * If a record has no id, its event gets a content id: the first 72 bits of the SHA-256 of its row,
- * in base64url. In the row that is hashed, 12 digits replace the id. They are the number of
- * identical rows before this one (the occurrence). If the record has no time, zeros replace the
- * time. The same file must always get the same ids, so this layout must never change.
- * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash` takes more than twice as long,
- * and so does SHA-256 in JavaScript.
+ * Event rows in one reused buffer, as COPY text: environment TAB user TAB id TAB kind TAB name TAB
+ * company or \N TAB source TAB time TAB {metadata} NEWLINE An id is unique per user, so user and id
+ * are the key of a row. An event without an id gets a content id: the first 72 bits of the SHA-256
+ * of its row, in base64url. In the hashed row, the id is 12 digits, the number of identical rows
+ * before this one (the occurrence), and a missing time is zeros. The same file must always get the
+ * same ids, so this layout must never change.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
 const TAB = 9;
 const LF = 10;
 const ZERO = 48;
-
-/** Number of cells between the user and the company: id, kind and name. */
+/** Id, kind and name. */
 const cellsBeforeCompany = 3;
 const noCompany = '\\N';
-
-/**
- * Number of characters in a content id. Each character represents 6 bits. 72 bits are enough,
- * because a content id only has to distinguish events of one user at one instant.
- */
-const contentIdChars = 12;
-const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** Flag of a row whose record specifies the id (a given id). */
+/* Flags of a row: its record specifies the id, or no time. The kind begins at KIND_SHIFT. */
 const GIVEN = 1;
-/** Flag of a row whose record specifies no time. */
 const UNTIMED = 2;
-/** In the flags of a row, the number of its event kind begins at this bit. */
 const KIND_SHIFT = 2;
 
-/**
- * Row that the caller has written after `EventBuffer.startRow`. Its positions are positions in the
- * buffer.
- */
+/** Row that the caller has written after `startRow`. Positions are those in the buffer. */
 export interface WrittenEvent {
   readonly kind: EventKind;
-  /**
-   * True if the record specifies the id. Otherwise, `reserveId` has reserved space for a content
-   * id.
-   */
+  /** False if `reserveId` has reserved space for a content id. */
   readonly hasId: boolean;
   readonly idEnd: number;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** Position of the time. If the record specifies no time, the bytes there have no meaning. */
+  /** The bytes there have no meaning if the record specifies no time. */
   readonly timeStart: number;
-  /** Milliseconds since 1970. `null` if the record specifies no time. */
+  /** Milliseconds since 1970, or `null`. */
   readonly ms: number | null;
-}
-
-interface EventCount {
-  readonly rows: number;
-  readonly repeated: number;
 }
 
 export interface EventOrigin {
   readonly environmentId: number;
-  /** Time of events that do not specify a time, in the format of `Instant`. */
+  /** Time of events that specify none, in the format of `Instant`. */
   readonly acceptedAt: string;
-}
-
-/**
- * Counts equal events of a file. `next` must be called for each row in file order. It returns the
- * number of earlier rows with the same key: the user and a given id, or the content id of the first
- * occurrence.
- */
-export interface IdCounter {
-  next(key: string, isGiven: boolean, record: number): number;
 }
 
 export type RecordFilter = (record: number) => boolean;
@@ -91,20 +63,14 @@ export class EventBuffer {
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
-  /**
-   * Finds rows with the same key. If the record has no id, the key of its row is the content id of
-   * the first occurrence.
-   */
+  /** The key of a row without a given id is the content id of the first occurrence. */
   readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
   #monthStart = 0;
   #monthEnd = 0;
   #repeated = 0;
-  /**
-   * Number of rows with a content id and a time. The primary key of `events` makes them unique, so
-   * they need no row in `event_ids`.
-   */
+  /** Rows that need no row in `event_ids`: the primary key of `events` makes them unique. */
   #timedContents = 0;
   /** One value per row. `#heads`: the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
@@ -112,10 +78,7 @@ export class EventBuffer {
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
-  /**
-   * Counts for the first row of each key. `#contents`: rows with the same content. `#givens`: rows
-   * with the same given id.
-   */
+  /** For the first row of each key, the rows with the same content or the same given id. */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
   /** Hashes of the keys of rows that have a content id. */
@@ -126,11 +89,7 @@ export class EventBuffer {
     return this.#keys.rows;
   }
 
-  get repeated(): number {
-    return this.#repeated;
-  }
-
-  /** Start of each month that contains an event, in milliseconds since 1970. */
+  /** Starts of the months, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -142,7 +101,7 @@ export class EventBuffer {
     }
   }
 
-  /** Returns the distinct users and companies of all rows, as they appear in the COPY text. */
+  /** As they appear in the COPY text. */
   referencedIds(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -167,10 +126,7 @@ export class EventBuffer {
     return names;
   }
 
-  /**
-   * Empties the buffer. With `counter`, the occurrence of an event also counts equal events in
-   * other chunks.
-   */
+  /** With `counter`, the occurrence of an event also counts equal events in other chunks. */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -186,16 +142,13 @@ export class EventBuffer {
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /**
-   * Starts a row. The caller writes at most `length` bytes into it, including a given id. Returns
-   * the position at which the caller must write the user.
-   */
+  /** The caller writes at most `length` bytes, from the user on, at the returned position. */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
   }
 
-  /** Reserves space for a content id at `at`. Returns the position after that space. */
+  /** Returns the position after the space for a content id. */
   reserveId(at: number): number {
     this.bytes.fill(ZERO, at, at + contentIdChars);
     return at + contentIdChars;
@@ -236,7 +189,7 @@ export class EventBuffer {
 
   #enterContentId(idEnd: number, end: number, record: number): void {
     const idStart = idEnd - contentIdChars;
-    const digest = this.#writeContentId(idStart, end);
+    const digest = writeContentId(this.bytes, this.at, end, idStart);
     const row = this.rows;
     this.#hashHighs[row] = int32(digest, 0);
     this.#hashLows[row] = int32(digest, 4) & -4;
@@ -247,7 +200,7 @@ export class EventBuffer {
     this.#contents[head] = contents + 1;
     if (occurrence === 0) return;
     this.bytes.write(String(occurrence).padStart(contentIdChars, '0'), idStart, 'latin1');
-    this.#writeContentId(idStart, end);
+    writeContentId(this.bytes, this.at, end, idStart);
   }
 
   recordOf(row: number): number {
@@ -268,11 +221,10 @@ export class EventBuffer {
     return records;
   }
 
-  /**
-   * Counts rows by kind. `repeated` is the number of rows that `text` omits because they repeat a
-   * given id.
-   */
-  countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
+  /** `repeated` is the number of rows that `text` omits because they repeat a given id. */
+  countByKind(
+    includes: RecordFilter = all,
+  ): Readonly<Record<EventKind, { readonly rows: number; readonly repeated: number }>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
     for (let row = 0; row < this.rows; row++)
       if (includes(this.recordOf(row))) counts[this.kindOf(row)].rows++;
@@ -281,27 +233,21 @@ export class EventBuffer {
     return counts;
   }
 
-  /** Returns COPY text without rows that repeat a given id. Valid until `reset`. */
+  /** COPY text without rows that repeat a given id. Valid until `reset`. */
   text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
-    return Buffer.concat(
-      this.#firstRows(includes).map((row) => this.bytes.subarray(this.#startOf(row), this.#ends[row])),
-    );
+    return Buffer.concat(this.#firstRows(includes).map((row) => this.line(row)));
   }
 
   /**
-   * Returns COPY text for `event_ids`: one line for each event that the primary key of `events`
-   * does not make unique. These are events with a given id, and events whose record has no time.
-   * Columns: `environment_id user_id event_id inserted_at`.
+   * COPY text for `event_ids`: `environment_id user_id event_id inserted_at` of each event with a
+   * given id or without a time. The primary key of `events` does not make these unique.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
-  /**
-   * Returns the lines of `idText` with an additional column. If the record of the event has an id,
-   * the column contains the hash of its key (see `eventKey`). Otherwise, it contains \N.
-   */
+  /** `idText` with a column for the hash of a key with a given id (see `eventKey`), or \N. */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
       Buffer.from(this.#isGiven(row) ? `\t${eventKey(this.#givenKeyOf(row), true)}\n` : '\t\\N\n'),
@@ -310,9 +256,8 @@ export class EventBuffer {
 
   #idLines(includes: RecordFilter, end: (row: number) => Buffer): Buffer {
     if (this.#timedContents === this.rows) return noBytes;
-    const rows = this.#firstRows(includes).filter(
-      (row) => ((this.#flags[row] ?? 0) & (GIVEN | UNTIMED)) !== 0,
-    );
+    const isListed = (row: number) => ((this.#flags[row] ?? 0) & (GIVEN | UNTIMED)) !== 0;
+    const rows = this.#firstRows(includes).filter(isListed);
     return Buffer.concat(
       rows.flatMap((row) => {
         const time = this.#timeStarts[row] ?? 0;
@@ -322,10 +267,7 @@ export class EventBuffer {
     );
   }
 
-  /**
-   * Returns the hashes of the keys of all rows in `text` (see `eventKey`), as a bigint[] in binary
-   * format.
-   */
+  /** Hashes of the keys of all rows in `text` (see `eventKey`), as a bigint[] in binary format. */
   keyHashes(): Buffer {
     return this.#hashesOf(this.#firstRows(all));
   }
@@ -351,14 +293,14 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Returns the rows of the included records, without repeats of a given id. */
+  /** Without repeats of a given id. */
   #firstRows(includes: RecordFilter): number[] {
     const heads = new Set<number>();
     const rows: number[] = [];
     for (let row = 0; row < this.rows; row++) {
       if (!includes(this.recordOf(row))) continue;
       const head = this.#heads[row] ?? row;
-      if (((this.#flags[row] ?? 0) & GIVEN) !== 0) {
+      if (this.#isGiven(row)) {
         if (heads.has(head)) continue;
         heads.add(head);
       }
@@ -369,22 +311,6 @@ export class EventBuffer {
 
   #startOf(row: number): number {
     return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
-  }
-
-  /**
-   * Computes the content id of the current row, which ends at `end`, and writes it to `idStart`.
-   * Returns the whole SHA-256.
-   */
-  #writeContentId(idStart: number, end: number): string {
-    const digest = hash('sha256', this.bytes.subarray(this.at, end), 'binary');
-    for (let from = 0, to = idStart; to < idStart + contentIdChars; from += 3, to += 4) {
-      const bits = int32(digest, from);
-      this.bytes[to] = base64url[bits >>> 26] ?? 0;
-      this.bytes[to + 1] = base64url[(bits >>> 20) & 63] ?? 0;
-      this.bytes[to + 2] = base64url[(bits >>> 14) & 63] ?? 0;
-      this.bytes[to + 3] = base64url[(bits >>> 8) & 63] ?? 0;
-    }
-    return digest;
   }
 
   #byteString(start: number, end: number): string {
@@ -421,13 +347,3 @@ export class EventBuffer {
 }
 
 const [tab, newline, noBytes] = [Buffer.from('\t'), Buffer.from('\n'), Buffer.alloc(0)];
-
-/** Reads 32 bits in big-endian order. */
-function int32(bytes: string, at: number): number {
-  return (
-    (bytes.charCodeAt(at) << 24) |
-    (bytes.charCodeAt(at + 1) << 16) |
-    (bytes.charCodeAt(at + 2) << 8) |
-    bytes.charCodeAt(at + 3)
-  );
-}

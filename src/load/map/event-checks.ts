@@ -10,9 +10,6 @@ export function takesKind(entity: LoadEntity, kind: RecordKind): boolean {
   return entity === 'auto' || kind === kindOfEntity[entity];
 }
 
-/**
- * Returns the reason for refusing a record whose `event_type` a load of `entity` does not accept.
- */
 export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
@@ -61,10 +58,7 @@ const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
-/**
- * Splits the address of a page into properties, such as `hostname` and `pathname`. If the text is
- * not an address, it becomes the property `url`.
- */
+/** A text that is not an address becomes the property `url`. */
 export function splitUrl(url: string): Readonly<Record<string, string>> {
   const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
   const [search, hash] = rest;
@@ -92,26 +86,17 @@ const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
-/**
- * Reads the times of records. The earliest allowed time is `EARLIEST_EVENT`. The latest is
- * `MAX_EVENT_AHEAD_MS` after the load was accepted.
- */
+/** Allows times from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load was accepted. */
 export class EventTimes {
   #latest = 0;
   /** Date that was read last, as YYYYMMDD. `#dayMs` is the start of that day. */
   #day = 0;
   #dayMs = 0;
-  /**
-   * Text that was read last. The next text is often the same, because all rows that a preset
-   * creates from one record have the same time.
-   */
+  /** All rows that a preset creates from one record have the same time. */
   #lastText = '';
   #last: Instant | null = null;
 
-  /**
-   * Computes the latest allowed time from the time at which the load was accepted. If a chunk is
-   * read again, the result is then the same.
-   */
+  /** The latest time depends on the load, so that reading a chunk again has the same result. */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
   }
@@ -130,7 +115,7 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** Reads the usual format. Reading the other formats takes several times as long. */
+  /** Reading the other formats takes several times as long. */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -150,9 +135,8 @@ export class EventTimes {
   }
 
   /**
-   * Copies the time in [start, end) to `target` in the format of `Instant`. Returns milliseconds
-   * since 1970. Returns NaN unless the format is the usual one: `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`,
-   * or the same with a T.
+   * Copies the time in [start, end) in the format of `Instant`. Returns milliseconds since 1970, or
+   * NaN unless the format is `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`, or the same with a T.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
@@ -194,8 +178,7 @@ function hasSeparators(bytes: Buffer, start: number): boolean {
 }
 
 /**
- * Copies the fraction of a second and returns its milliseconds. Returns NaN unless the seconds are
- * followed by nothing, by `.fff…`, by `Z`, or by `.fff…Z`.
+ * Returns milliseconds. NaN unless the seconds are followed by nothing, `.fff…`, `Z` or `.fff…Z`.
  */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;

@@ -8,10 +8,7 @@ import { isBlank, readTime, textOf } from './fields.ts';
 import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 
-/**
- * Maximum number of bytes in a row besides its cells: TABs, braces, and the defaults of kind, name
- * and source.
- */
+/** Maximum number of bytes besides the cells: TABs, braces, defaults of kind, name and source. */
 const rowOverhead = 128;
 
 export class EventRow {
@@ -58,8 +55,7 @@ export class EventRow {
   }
 
   #addFields(cells: RecordCells): Reason | null {
-    // A problem with the user is returned only after problems with the id and the name, although
-    // the user must be written first.
+    // The user must be written first, but problems with the id and the name are reported first.
     const problem = this.#text.addRequired(cells, role.userId, 'user_id');
     this.#text.addTab();
     return (

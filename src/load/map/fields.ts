@@ -13,18 +13,18 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const BACKSLASH = 0x5c;
 const DELETE = 0x7f;
-/** In JavaScript, every whole number of at most this many digits is exact. */
+/** Whole numbers of at most this many digits are exact. */
 const MAX_ID_DIGITS = 15;
 const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
-/** Returns a field as a byte string. */
+/** A byte string. */
 export function textOf({ own, fields }: RecordCells, field: number): string {
   const cell = fields[field] ?? -1;
   const text = own.text(cell);
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Returns whether a field is blank. Usually, its first byte is enough to decide. */
+/** Usually, the first byte is enough to decide. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -40,10 +40,7 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/**
- * Returns true if a number consists only of digits, and is short enough for JavaScript to represent
- * it exactly.
- */
+/** True if a number consists only of digits and is exact. */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;

@@ -3,11 +3,9 @@ import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Recognises foreign records: records that need a preset, and records with the name and time of an
- * event but without an `event_type`. Many of them have a user's id. Without this check, they would
- * be loaded as profiles, and would overwrite properties of these profiles. Therefore, foreign
- * records are refused until the load specifies their kind. The error messages do not suggest an id
- * (docs/decisions/loading.md).
+ * Foreign records need a preset, or have the name and time of an event but no `event_type`. With a
+ * user's id, they would overwrite properties of profiles, so they are refused until the load
+ * specifies their kind. The messages do not suggest an id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -17,18 +15,13 @@ export interface ForeignRecords {
   readonly advice: Sentence;
 }
 
-/** Maximum number of names examined in a record. */
 const MAX_NAMES = 10_000;
-/** Maximum depth of the names examined. */
 const MAX_NAME_DEPTH = 3;
 
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
-/**
- * Returns the preset for records with these names, or `null`. `isOwn` is true if the records are in
- * our format. `type` is the value of the member `type`.
- */
+/** `isOwn` is true for records in our format. `type` is the value of the member `type`. */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
 /** `columns` are the names after `map` has renamed them. */
@@ -48,8 +41,7 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   const names = namesOf(record);
   const isOwn = typeof kind === 'string' && isRecordKind(kind);
   const preset = recognise?.(names, isOwn, type) ?? null;
-  // If the record has an id, only its top-level names are compared, because the properties of a
-  // profile may have any names.
+  // The properties of a profile may have any names.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent
@@ -57,10 +49,7 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
     : { preset, advice: adviceOn(preset, 'key', Object.keys(record)) };
 }
 
-/**
- * Returns whether records look like events. Exports of profiles are recognised by `first_seen_at`
- * and `last_seen_at`, and do not look like events.
- */
+/** Exports of profiles, with `first_seen_at` and `last_seen_at`, do not look like events. */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
@@ -83,11 +72,7 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly
   return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or rename them ${using('map', first)}${rest}; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
 }
 
-/**
- * Returns examples for `map` that rename the event's name and time to `event_name` and
- * `inserted_at`. Gives no example for a name that the record already has. Omits names that a shell
- * would have to quote.
- */
+/** For names that the record does not have yet. Omits names that a shell would have to quote. */
 function exampleMap(names: readonly string[]): string[] {
   const forms = [
     ['event_name', eventName],

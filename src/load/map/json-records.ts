@@ -15,28 +15,21 @@ import type { Rows } from './rows.ts';
 export interface RecordReading {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /**
-   * True if a preset rewrote the file when it was received. Records may then contain `profilesKey`
-   * and `refusedKey`.
-   */
+  /** True if a preset rewrote the file. Records may then contain `profilesKey` and `refusedKey`. */
   readonly isRewritten?: boolean;
 }
 
 const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
-/**
- * Records that contain one of these names are left to the parser. The list contains `company`,
- * because its value is mostly an object.
- */
+/** Left to the parser. The value of `company` is mostly an object. */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
 /**
- * Reads JSON records. For nearly all records, `JsonMembers` finds the members byte by byte. The
- * other records are parsed and then written as JSON again. The result is the same. If the load has
- * a `map`, all records are parsed. For 300 000 users of 270 bytes on a busy machine, `JsonMembers`
- * takes 1.8 µs per record, and the parser takes 5.7 µs. A CSV record takes 1.4 µs.
+ * Records that `JsonMembers` cannot walk, and all records of loads with a `map`, are parsed and
+ * written as JSON again, with the same result. For users of 270 bytes on a busy machine,
+ * `JsonMembers` takes 1.8 µs per record, the parser 5.7 µs, and a CSV record 1.4 µs.
  */
 export class JsonRecords {
   readonly #reading: RecordReading;
@@ -47,10 +40,7 @@ export class JsonRecords {
   readonly #members: JsonMembers;
   readonly #records: CellFiller;
   readonly #properties = new CellFiller(() => role.property);
-  /**
-   * Cells of the current record, then those of its additional rows. The first `#used` of them are
-   * in use.
-   */
+  /** Cells of the current record, then those of its additional rows. `#used` are in use. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
 
@@ -79,24 +69,21 @@ export class JsonRecords {
     this.#members.reset();
   }
 
-  /**
-   * Reads the record in bytes [start, end), which must be valid UTF-8. Returns the reason for
-   * refusing the record, or `null` if it became a row.
-   */
+  /** Bytes [start, end) must be valid UTF-8. Returns the reason for refusing them, or `null`. */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
     if (cells === null) return this.parse(bytes.toString('utf8', start, end), record);
     return this.#used === 1 ? this.#writer.write(cells, record) : this.#write(record);
   }
 
-  /** Returns the cells of a record, or `null` if the parser must read the record. */
+  /** `null` if the parser must read the record. */
   walk(bytes: Buffer, start: number, end: number): RecordCells | null {
     const cells = this.#first;
     this.#used = 1;
     return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
   }
 
-  /** Returns the reason for refusing the record, or `null` if it became a row. */
+  /** See `read`. */
   parse(text: string, record: number): Reason | null {
     const parsed = parseJsonText(text);
     if ('code' in parsed) return parsed;
@@ -118,10 +105,7 @@ export class JsonRecords {
     return this.#rows.writeWithout(dropped, record, () => this.#write(record));
   }
 
-  /**
-   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
-   * none.
-   */
+  /** ID of the record's user, even if the record was refused, or `null`. */
   userOf(text: string): string | null {
     if (this.#reading.entity === 'companies') return null;
     const parsed = parseJsonText(text);
@@ -129,10 +113,7 @@ export class JsonRecords {
     return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
   }
 
-  /**
-   * Checks all rows of the record, then writes them. The additional rows are written before the row
-   * of the record, so that this row gets no digest.
-   */
+  /** Additional rows are written before the row of the record, so that this row gets no digest. */
   #write(record: number): Reason | null {
     for (let at = this.#used - 1; at > 0; at--) {
       const reason = this.#writer.check(this.#cells[at] ?? this.#first, record);
@@ -181,10 +162,7 @@ export class JsonRecords {
     return Object.fromEntries(entries);
   }
 
-  /**
-   * If the preset derived further profiles from the record, adds the cells of these profiles. These
-   * profiles do not count as rows.
-   */
+  /** Profiles that the preset derived from the record do not count as rows. */
   #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
     let reason: Reason | null = null;
     for (const profile of profiles) {
@@ -248,7 +226,7 @@ function isOfUser({ event_type: kind, user_id }: JsonObject, entity: LoadEntity)
   return entity === 'auto' ? user_id !== undefined : entity === 'users';
 }
 
-/** Removes `company` from the record of a user, and puts its id into `company_id`. */
+/** For the record of a user: puts the id of `company` into `company_id`. */
 function takeCompany(object: JsonObject): Taken {
   const { company_id: outerId, company } = object;
   object['company'] = undefined;
@@ -281,11 +259,7 @@ function takeCompanyId(object: JsonObject): Taken {
 const nothingTaken: Taken = { reason: null, company: null };
 const refused = (reason: Reason): Taken => ({ reason, company: null });
 
-/**
- * `ids` contains the values of all members that can contain the id. Returns the id, or `null` if
- * there is none. If the values differ, or one of them is not an id, returns the reason for refusing
- * the record.
- */
+/** Returns a reason if the values differ or one is not an id, and `null` if there is no id. */
 function agreedId(ids: Readonly<Record<string, unknown>>): string | Reason | null {
   let first: readonly [column: string, id: string] | null = null;
   for (const [column, value] of Object.entries(ids)) {

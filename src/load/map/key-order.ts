@@ -3,31 +3,21 @@ import type { KeyTable } from './key-table.ts';
 const initialRows = 16 * 1024;
 /** Only this many characters of each key are compared, after the prefix that all keys share. */
 const comparedChars = 5;
-/**
- * First printable ASCII byte. Only printable ASCII bytes are distinguished. Any other byte counts
- * as the first or the last printable byte.
- */
+/** Any byte that is not printable ASCII counts as the first or the last printable one. */
 const firstByte = 0x20;
 const distinctBytes = 96;
-/**
- * Maximum number of rows. The 53 bits of a number contain the first characters of a key (96 ** 5 <
- * 2 ** 33) and the number of its row.
- */
+/** 53 bits contain the first characters of a key (96 ** 5 < 2 ** 33) and the number of its row. */
 const maxRows = 2 ** 20;
 
 /**
- * Sorts rows approximately by key. PostgreSQL needs only two thirds of the time to fill or search
- * an index if the keys come in order, because neighbouring keys are in the same pages. Sorting the
- * keys themselves would be slow. Instead, each key becomes a number that contains the first
- * characters in which keys differ, and the row.
+ * Sorts rows approximately by key, because PostgreSQL fills or searches an index in two thirds of
+ * the time if neighbouring keys follow each other. Sorting whole keys would be slow: each becomes a
+ * number of the first characters in which keys differ, and the row.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /**
-   * Returns the rows in order. Returns `null` if they are already in order, if there are no rows,
-   * or if there are too many.
-   */
+  /** `null` if the rows are already in order, if there are none, or if there are too many. */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
     if (rows === 0 || rows > maxRows) return null;

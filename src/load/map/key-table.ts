@@ -1,19 +1,18 @@
-import { hash, randomFillSync } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import { unescapeCopy } from '../../formats/json-text.ts';
 import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
 /**
- * Maximum number of probes for one key. Half of the slots are always free, so a key that needs more
- * probes was probably chosen by somebody who knows the seed of the hash. The table then gets a new
- * seed.
+ * Half of the slots are always free. A key that needs more probes was probably chosen by somebody
+ * who knows the seed of the hash, so the table gets a new one.
  */
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key, in a hash table with open addressing and a secret seed. A key
- * is a range of bytes in the buffer, so nothing is copied and no object is created per row. Rows
- * with the same key form a chain. The first row of a chain is its head.
+ * Groups the rows of a buffer by key, in a hash table with open addressing and a secret seed. Keys
+ * are ranges of bytes: nothing is copied, and no object is created per row. Rows with the same key
+ * form a chain, whose first row is the head.
  */
 export class KeyTable {
   rows = 0;
@@ -23,7 +22,7 @@ export class KeyTable {
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
-  /** Next row with the same key. 0 if there is no such row. */
+  /** Next row with the same key, or 0. */
   #next = new Int32Array(initialRows);
   /** For a head, the last row of its chain. -1 for other rows. */
   #last = new Int32Array(initialRows);
@@ -40,7 +39,7 @@ export class KeyTable {
     this.repeated = 0;
   }
 
-  /** Adds the next row, whose key is in bytes [start, end). Returns the row's number. */
+  /** The key is in bytes [start, end). Returns the row's number. */
   add(bytes: Buffer, start: number, end: number): number {
     const row = this.rows;
     if (row === this.#starts.length) this.#grow(bytes);
@@ -73,10 +72,7 @@ export class KeyTable {
     return this.#last[row] === row;
   }
 
-  /**
-   * Finds the key that equals the bytes [start, end) of `other`. Returns the first row with that
-   * key, or -1 if there is none.
-   */
+  /** First row whose key equals the bytes [start, end) of `other`, or -1. */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     const mask = this.#slots.length - 1;
     for (let slot = this.#hash.of(other, start, end) & mask; ; slot = (slot + 1) & mask) {
@@ -109,9 +105,7 @@ export class KeyTable {
     }
   }
 
-  /**
-   * Enters the heads of all chains again. Their keys are different, so the chains stay as they are.
-   */
+  /** The keys of heads are different, so the chains stay as they are. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -155,10 +149,9 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Computes PostgreSQL's `hashtextextended(key, 0)`, so that hashes need not be read from the
- * database. The algorithm is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the
- * results with those of every supported server version. The result is two signed numbers of 32
- * bits, because an object or a BigInt for each key would be slow.
+ * PostgreSQL's `hashtextextended(key, 0)`: Bob Jenkins' lookup3 as in `common/hashfn.c`. A test
+ * compares it with every supported server version. The result is two signed numbers of 32 bits,
+ * because an object or a BigInt for each key would be slow.
  */
 export class KeyHash {
   high = 0;
@@ -187,8 +180,7 @@ export class KeyHash {
       c = ((c - b) | 0) ^ rotate(b, 4);
       b = (b + a) | 0;
     }
-    // Adds the remaining bytes, at most 11. The lowest byte of `c` is left out, because lookup3
-    // adds the length there.
+    // At most 11 bytes remain. lookup3 adds the length to the lowest byte of `c`.
     for (let i = 0; i < remaining; i++) {
       const byte = bytes[at + i] ?? 0;
       if (i < 4) a = (a + (byte << (8 * i))) | 0;
@@ -222,9 +214,9 @@ export function word(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits, with a secret key of 64
- * bits. Without the key, nobody can choose strings that all have the same hash. Use this class only
- * for tables in memory. Hashes that are stored or sent must be computed by `KeyHash`.
+ * HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits, with a secret key of 64 bits.
+ * Without the key, nobody can choose strings with the same hash. Only for tables in memory: use
+ * `KeyHash` for hashes that are stored or sent.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
@@ -240,8 +232,7 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // The loop processes all words of four bytes, then a word with the remaining bytes and the
-    // length. In the last three rounds, it processes no word.
+    // All words of four bytes, a word with the remaining bytes and the length, and three rounds.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -275,10 +266,7 @@ export class KeyHashes {
   readonly #hash = new KeyHash();
   readonly #flags: number;
 
-  /**
-   * Reserves space for `keys` hashes. `flags` replaces the two lowest bits of each hash that `add`
-   * computes.
-   */
+  /** `flags` replaces the two lowest bits of each hash that `add` computes. */
   constructor(keys: number, flags: number) {
     this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
@@ -288,7 +276,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the hash of the key in bytes [start, end), which are escaped for COPY. */
+  /** The key in bytes [start, end) is escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
@@ -309,23 +297,4 @@ export class KeyHashes {
     const key = Buffer.from(unescapeCopy(bytes.toString('latin1', start, end)), 'latin1');
     this.#hash.update(key, 0, key.length);
   }
-}
-
-/**
- * Returns a hash of the key of an event. `key` is a byte string that is escaped for COPY. For a
- * given id, `key` is user, TAB and id, and the hash is the start of its SHA-256. Otherwise, `key`
- * is a content id, and the hash is its start. The lowest bit is 1 for a given id, otherwise 0. The
- * second-lowest bit is always 0.
- */
-export function eventKey(key: string, isGiven: boolean): bigint {
-  const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);
-  return (BigInt(high) << 32n) | BigInt(low >>> 0);
-}
-
-export function givenEventHash(key: string): [high: number, low: number] {
-  return halvesOf(hash('sha256', Buffer.from(key, 'latin1'), 'buffer'), 1);
-}
-
-function halvesOf(bytes: Buffer, flags: number): [high: number, low: number] {
-  return [bytes.readInt32BE(0), (bytes.readInt32BE(4) & -4) | flags];
 }

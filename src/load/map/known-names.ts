@@ -4,19 +4,13 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/**
- * Maximum number of names that a table remembers. If a file has more names, remembering them saves
- * little time, because most of them do not recur.
- */
+/** If a file has more names, most of them do not recur. */
 const MAX_KNOWN_NAMES = 2_048;
 
-/** Name of a JSON member, and the role of that name. */
+/** Name of a JSON member. */
 export class KnownName {
   readonly text: string;
-  /**
-   * `bytes`: the name and its closing quote, as in JSON. `prefix`: the text that precedes a value
-   * in COPY text (`"name":`).
-   */
+  /** `bytes`: the name and its closing quote. `prefix`: `"name":` in COPY text. */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
@@ -34,10 +28,7 @@ export class KnownName {
     this.role = role;
   }
 
-  /**
-   * Returns the result of `owner.find` for this name. Remembers the result, because every cell with
-   * this name needs it.
-   */
+  /** Remembers the result of `owner.find`, because every cell with this name needs it. */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -47,24 +38,18 @@ export class KnownName {
   }
 }
 
-/**
- * Finds names by their bytes. Most records repeat names in the same order, so the expected next
- * name is compared first.
- */
+/** Most records repeat names in the same order, so the expected name is compared first. */
 export class KnownNames {
-  /** Position after the closing quote of the name that was found last. */
+  /** Position after the closing quote of the last name. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /**
-   * Artificial name that precedes the first name of every object, so that the first name can also
-   * be predicted. No real name equals it, because the byte 0xff is not valid in UTF-8.
-   */
+  /** Precedes the first name of every object, which it predicts. 0xff is not valid in UTF-8. */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is called once for every name. The name is passed as a byte string. */
+  /** `roleOf` is called once for every name, as a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }
@@ -81,9 +66,8 @@ export class KnownNames {
   }
 
   /**
-   * Returns the name that begins at `at`, after its opening quote. Returns `null` if the parser
-   * must read the record: if the object repeats the name, if the name has escapes or may be too
-   * long, or if there are too many names.
+   * `at` is after the opening quote. `null` if the parser must read the record: if the object
+   * repeats the name, if it has escapes or may be too long, or if there are too many names.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;
@@ -115,24 +99,18 @@ export class KnownNames {
   }
 }
 
-/**
- * Maximum number of members to sort. With more members, sorting would take more time than it saves
- * in PostgreSQL.
- */
+/** With more members, sorting would take more time than it saves in PostgreSQL. */
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * Computes the order in which jsonb stores members: by length of the name, then by its bytes. If
- * the names are the same as in the last call, the order is not computed again.
+ * The order in which jsonb stores members: by length of the name, then by its bytes. It is not
+ * computed again for the names of the last call.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];
 
-  /**
-   * Returns the indexes of the members in that order, or `null` if there are too many members. The
-   * array is valid until the next call.
-   */
+  /** Indexes of the members, valid until the next call. `null` if there are too many members. */
   of(names: readonly KnownName[], count: number): Int32Array | null {
     if (count > MAX_ORDERED_MEMBERS) return null;
     let same = 0;

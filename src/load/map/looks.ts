@@ -10,15 +10,12 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   ip: isIpAddress,
 };
 
-/** A column has a look (such as `email`) if at least this share of its values has that look. */
+/** Share of the values of a column. */
 const leastShare = 0.9;
-/**
- * Minimum number of card numbers in a column of card numbers. By chance, a tenth of all strings of
- * digits have a valid check digit.
- */
+/** By chance, a tenth of all strings of digits have a valid check digit. */
 const leastCards = 5;
 
-/** Returns the look shared by nearly all values of a column, or `null`. */
+/** The look shared by nearly all values of a column, or `null`. */
 export function lookOf(values: Iterable<string>): Look | null {
   const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;
@@ -30,7 +27,7 @@ export function lookOf(values: Iterable<string>): Look | null {
   return look === undefined || (look === 'card' && counts.card < leastCards) ? null : look;
 }
 
-/** Accepts only the usual notation of IP addresses. A plain number does not count as an address. */
+/** A plain number does not count as an address. */
 function isIpAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

@@ -20,10 +20,7 @@ export class NdjsonRows {
     this.#keys = new NdjsonKeys(reading.entity, reading.map);
   }
 
-  /**
-   * Computes the digests of the next chunk's records. Passes a record to the search for unchanged
-   * records if its id can be found without parsing.
-   */
+  /** Computes the digests of the next chunk, and searches for unchanged records with plain ids. */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
@@ -51,10 +48,7 @@ export class NdjsonRows {
     }
   }
 
-  /**
-   * Returns the ID of the record's user, even if the record was refused. Returns `null` if there is
-   * none.
-   */
+  /** ID of the record's user, even if the record was refused, or `null`. */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
@@ -81,8 +75,8 @@ const SPACE = 0x20;
 const OPEN = 0x7b;
 
 /**
- * Finds the ids of records without parsing them. Assumes that the first `"user_id":"…"` in a line
- * is the id of the record. `UnchangedRecords` can deal with a wrong id.
+ * Assumes that the first `"user_id":"…"` in a line is the id of the record. `UnchangedRecords` can
+ * deal with a wrong id.
  */
 class NdjsonKeys {
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
@@ -124,10 +118,7 @@ class NdjsonKeys {
     return null;
   }
 
-  /**
-   * Returns whether the value of the member is a string without escapes. Stores the position of the
-   * value.
-   */
+  /** True for a string without escapes, whose position it stores. */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;
@@ -140,9 +131,7 @@ class NdjsonKeys {
   }
 }
 
-/**
- * Returns the position after the first occurrence of `name`, or -1. Most records begin with `name`.
- */
+/** Position after the first occurrence of `name`, or -1. Most records begin with `name`. */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

@@ -18,18 +18,15 @@ class Member {
 }
 
 /**
- * Properties of one entity in a chunk, and their types. Names are byte strings. Most records in a
- * file have the same names in the same order, so the expected next name is compared first.
+ * Types of one entity's properties in a chunk. Names are byte strings. Most records have the same
+ * names in the same order, so the expected name is compared first.
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
   /** Columns that may have cells in records after the sample. */
   readonly #columns = new Set<string>();
   #records = 0;
-  /**
-   * Member that was found last. Initially a member with an empty name, because no property has an
-   * empty name.
-   */
+  /** Member that was found last. No property has an empty name. */
   #last = new Member('');
 
   reset(): void {
@@ -43,20 +40,13 @@ export class PropertyTypes {
     widenBy(this.#next(name), type);
   }
 
-  /**
-   * Stores the types of a record's properties. `shape` specifies which cells are properties. For
-   * CSV, cells of columns are examined only in the sampled records. The members of `metadata` are
-   * examined in all records.
-   */
+  /** Cells of CSV columns are examined only in sampled records, `metadata` in all. */
   addRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#addList(own, shape);
     this.#addList(metadata, shape);
   }
 
-  /**
-   * If the chunk has more records than the sample, adds all columns of properties, because later
-   * records may have cells in any of them.
-   */
+  /** Records after the sample may have cells in any column. */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
@@ -89,7 +79,7 @@ export class PropertyTypes {
       );
   }
 
-  /** Returns the type of each property, or `null` if none of its values was examined. */
+  /** `null` if no value of a property was examined. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

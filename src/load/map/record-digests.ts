@@ -6,33 +6,23 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 export const DIGEST_CHARS = 32;
 
-/**
- * Raise this number when the mapping of records to rows changes. Stored digests then match no
- * record, and all rows are compared again.
- */
+/** Raise it when the mapping of records to rows changes: stored digests then match no record. */
 const mappingVersion = 2;
 
-/**
- * Returns the key for a load's digests. It is derived from the environment's `secret` and from
- * everything that determines a record's row, except the bytes of the record. Digests computed with
- * different keys cannot be compared.
- */
+/** Derived from the environment's `secret` and all that determines a row besides its record. */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
   const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
   return Int32Array.from({ length: 4 }, (_, word) => bytes.readInt32LE(4 * word));
 }
 
 /**
- * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a MAC of 128 bits that uses
- * 32-bit arithmetic. Without the key, nobody can make two records with the same digest. The SHA-256
- * of Node.js takes twice as long for 130 bytes, mostly because of the overhead of the call.
+ * Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a MAC of 128 bits in 32-bit arithmetic.
+ * Without the key, nobody can make two records with the same digest. The SHA-256 of Node.js takes
+ * twice as long for 130 bytes, mostly because of the overhead of the call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /**
-   * Keys for the last block. For a complete block, the key is doubled once (`#whole`). For a padded
-   * block, it is doubled twice (`#padded`).
-   */
+  /** Keys for the last block: doubled once if it is complete, twice if it is padded. */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 
@@ -123,9 +113,8 @@ interface Kinds {
 }
 
 /**
- * Digests of a chunk's records, computed from the bytes of the file. A row gets the digest of its
- * record unless another record also contributed to the row (docs/decisions/loading.md, "Unchanged
- * records").
+ * Digests of the bytes of a chunk's records. A row gets the digest of its record unless another
+ * record also contributed to it (docs/decisions/loading.md, "Unchanged records").
  */
 export class RecordDigests {
   readonly #records: Bounds;
@@ -134,10 +123,7 @@ export class RecordDigests {
   #isOn = false;
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
-  /**
-   * Number of records whose digest was computed in advance. The digests of all other records are
-   * computed when their rows are written.
-   */
+  /** Records whose digest was computed in advance. Others are digested with their rows. */
   #done = 0;
   /** Record that was passed to `exclude` last. */
   #excluded = -1;
@@ -151,7 +137,7 @@ export class RecordDigests {
     return this.#isOn;
   }
 
-  /** Starts a chunk. If `key` is `null`, there are no digests. */
+  /** If `key` is `null`, there are no digests. */
   open(bytes: Buffer, key: Int32Array | null): void {
     this.#bytes = bytes;
     this.#isOn = key !== null;
@@ -168,18 +154,12 @@ export class RecordDigests {
     this.#digest(this.#done++, start, end);
   }
 
-  /**
-   * Excludes a record from digests, because it became several rows or lost properties. A record
-   * without a digest is never skipped as unchanged.
-   */
+  /** For a record that became several rows or lost properties. It is never skipped as unchanged. */
   exclude(record: number): void {
     this.#excluded = record;
   }
 
-  /**
-   * Returns whether the row of the record gets the digest of the record. The row gets no digest if
-   * the record was excluded or states its kind.
-   */
+  /** False if the record was excluded or states its kind. */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;

@@ -4,13 +4,10 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { type Reason, type Reject, rejectCodes } from '../../domain/reject.ts';
 import { doubled } from './key-table.ts';
 
-/*
- * Records that could not be rewritten. In the rewritten file, such a record is replaced by the
- * reason and its original bytes.
- */
+/* In a rewritten file, the reason and the original bytes replace a record that is refused. */
 
 export interface RefusedBefore extends Reason {
-  /** Original bytes of the record, truncated to MAX_REJECT_RAW_BYTES. */
+  /** Truncated to MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -23,10 +20,7 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 
 const NUL = 0;
 
-/**
- * Returns the line that replaces a record in a rewritten CSV file. The line begins with U+0000. It
- * cannot be confused with a record, because records that contain U+0000 are refused.
- */
+/** A line of a rewritten CSV. It begins with U+0000, and records that contain it are refused. */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
   const [message, cutBytes] = [refused.message, refused.raw].map((each) =>
@@ -61,7 +55,7 @@ export class RecordPlaces {
     this.count = 0;
   }
 
-  /** Returns the number of the record in the chunk, counted from 0. */
+  /** Returns the record's number in the chunk, from 0. */
   add(start: number, end: number, line: number): number {
     const record = this.count++;
     if (record === this.starts.length) {

@@ -3,15 +3,11 @@ import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**
- * Rows of profiles in one reused buffer, as COPY text:
- *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted
- *     NEWLINE
- * A row has the digest of its record if it contains the whole record (see `RecordDigests`).
- * No object is created per row. Strings from the buffer are byte strings: latin1 strings with one
- * character per byte of UTF-8. They are compact and need no decoding, because all characters that
- * are special in COPY, CSV and JSON are ASCII.
- * `finish` combines rows with the same key into one row. The JSON text of that row can contain a
- * name several times. jsonb then keeps the last value.
+ * Rows of profiles in one reused buffer, as COPY text: key TAB {properties as JSON} TAB company or
+ * \N TAB digest or \N TAB removes TAB is_counted NEWLINE No object is created per row. Strings are
+ * byte strings: latin1 with one character per byte of UTF-8. They need no decoding, because all
+ * special characters of COPY, CSV and JSON are ASCII. `finish` combines rows with the same key.
+ * Their names may be repeated: jsonb keeps the last value.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -22,14 +18,11 @@ const F = 102;
 const BACKSLASH = 92;
 const CAPITAL_N = 78;
 
-/** Flag of a row that removes a property or the user's company. */
+/** The row removes a property or the user's company. */
 export const REMOVES = 1;
-/** Flag of a row in which a property is an object or an array. */
+/** A property is an object or an array. */
 export const NESTED = 4;
-/**
- * Flag of an additional row, such as that of a company in a user's record. The tally does not count
- * such rows.
- */
+/** An additional row, such as a company in a user's record, which the tally does not count. */
 export const UNCOUNTED = 2;
 
 export interface RowContent {
@@ -44,24 +37,19 @@ export interface RowContent {
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   at = 0;
-  /** Number of rows that the tally counts. Additional rows are not counted. */
+  /** Number of rows that the tally counts. */
   counted = 0;
   removes = false;
   nested = false;
-  /** True if `finish` must keep the first value of a repeated key, not the last. */
+  /** `finish` keeps the first value of a repeated key, not the last. */
   #keepsFirst = false;
-  /**
-   * If set, replaces everything after the digest of each row, including the newline. See `reset`.
-   */
+  /** Replaces everything after the digest of each row. See `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /**
-   * One value per row: the end of its properties (without braces), the end of its company, the
-   * number of its record, and its flags.
-   */
+  /** One value per row. The properties are those without braces. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -80,9 +68,8 @@ export class RowBuffer {
   }
 
   /**
-   * Empties the buffer. If `stamp` is set, the rows can be copied directly into the profile table,
-   * because `stamp` contains the last columns of that table instead of the flags. `stamp` begins
-   * with a TAB and ends with a newline.
+   * With `stamp`, the last columns of the profile table instead of the flags, rows can be copied
+   * directly into that table. `stamp` begins with a TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;
@@ -107,10 +94,7 @@ export class RowBuffer {
     this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /**
-   * Ends the row that starts at `at`. The caller has written key, TAB, `{`, properties, `}`, TAB
-   * and company. `keyEnd`, `propertyEnd` and `companyEnd` are the positions after the three values.
-   */
+  /** The caller has written key, TAB, `{`, properties, `}`, TAB and company from `at` on. */
   endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
     const row = this.#keys.add(this.bytes, this.at, keyEnd);
     this.at = companyEnd;
@@ -215,10 +199,7 @@ export class RowBuffer {
     return companies;
   }
 
-  /**
-   * Returns the hashes of the distinct keys, as a bigint[] in binary format. `flags` replaces the
-   * two lowest bits of each hash.
-   */
+  /** A bigint[] in binary format. `flags` replaces the two lowest bits of each hash. */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -235,13 +216,13 @@ export class RowBuffer {
     return counted;
   }
 
-  /** Returns one row per key, as COPY text. Valid until `reset`. */
+  /** One row per key, as COPY text. Valid until `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
   }
 
-  /** Returns the same rows as `finish`, approximately in the order of their keys. */
+  /** The rows of `finish`, approximately in the order of their keys. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
@@ -316,9 +297,7 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/**
- * A row combined from several records has no digest, because it differs from each of these records.
- */
+/** A row combined from several records differs from each of them. */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

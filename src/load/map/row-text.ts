@@ -24,10 +24,7 @@ export const MAX_ESCAPED_BYTES = 7;
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
-/**
- * Writes the COPY text of one row after the last row of a buffer. The row becomes part of the
- * buffer when `endRow` is called.
- */
+/** Writes a row after the last row of a buffer, of which it becomes a part with `endRow`. */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
@@ -63,15 +60,12 @@ export class RowText {
     this.#at += this.#bytes.write(text, this.#at, 'latin1');
   }
 
-  /** Skips the bytes up to `end`, which the caller writes. */
+  /** The caller writes the bytes up to `end`. */
   skipTo(end: number): void {
     this.#at = end;
   }
 
-  /**
-   * Adds a required id. Like the methods below, returns the reason for refusing the record, or
-   * `null`.
-   */
+  /** Like the methods below, returns the reason for refusing the record, or `null`. */
   addRequired(cells: RecordCells, field: number, column: string): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
@@ -85,10 +79,7 @@ export class RowText {
       : this.addText(cells, field, column, idLengthProblem);
   }
 
-  /**
-   * Adds a field that is a string or a number. Numbers are written like strings. `problemOf` checks
-   * the length.
-   */
+  /** Numbers are written like strings. `problemOf` checks the length. */
   addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
@@ -108,10 +99,7 @@ export class RowText {
     return problemOf(text.length, column);
   }
 
-  /**
-   * Adds the properties. If a name occurs several times, jsonb stores the last value. Therefore,
-   * `page` is written first, then the cells, and finally `metadata`.
-   */
+  /** For a repeated name, jsonb stores the last value: `metadata` before the cells, then `page`. */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
     const first = this.#at;
@@ -155,9 +143,7 @@ export class RowText {
   }
 }
 
-/*
- * Copies cells as COPY text, byte by byte, because creating a string for each cell would be slow.
- */
+/* Copies cells byte by byte, because creating a string for each cell would be slow. */
 
 /**
  * How JSON escapes each byte: the letter after the backslash, or `numbered` for \u00 and two
@@ -176,7 +162,7 @@ for (const [byte, letter] of Object.entries({
 }))
   jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
 
-/** Copies a cell as JSON. Returns the position after the copy. */
+/** Returns the position after the copy. */
 function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
   const { bytes } = list;
   const start = list.starts[cell] ?? 0;
@@ -203,7 +189,7 @@ function copyPlain(bytes: Buffer, start: number, end: number, target: Buffer, at
   return to;
 }
 
-/** Copies JSON. Doubles its backslashes for COPY. */
+/** COPY doubles the backslashes of JSON. */
 function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {
@@ -214,7 +200,7 @@ function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, 
   return to;
 }
 
-/** Copies a string, escaping it first for JSON and then for COPY. */
+/** Escapes a string first for JSON and then for COPY. */
 function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {

@@ -27,10 +27,7 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 
 interface RecordRow {
-  /**
-   * Writes a row after the rows in the buffer. Returns the reason for refusing the record, or
-   * `null`.
-   */
+  /** Writes a row after the rows in the buffer. Returns the reason for refusing the record. */
   compose(cells: RecordCells): Reason | null;
   end(cells: RecordCells, record: number): void;
 }
@@ -56,10 +53,7 @@ export class RowWriter {
     };
   }
 
-  /**
-   * Returns the reason why a record cannot become a row, or `null`. `record` is the number of the
-   * record in the chunk.
-   */
+  /** Reason why a record cannot become a row. `record` is its number in the chunk. */
   check(cells: RecordCells, record: number): Reason | null {
     const row = this.#rowOf(cells, record);
     return 'code' in row ? row : row.compose(cells);
@@ -79,9 +73,7 @@ export class RowWriter {
     this.#profiles[entity].sample(cells);
   }
 
-  /**
-   * Adds the columns of a CSV file to the properties. Must be called after each chunk of the file.
-   */
+  /** Must be called after each chunk of a CSV file. */
   finishCsv({ names }: CellList): void {
     for (const entity of propertyEntities)
       this.#rows.types[entity].finishCsv(names, entity === 'events' ? ofEvent : ofProfile);
@@ -106,7 +98,6 @@ export class RowWriter {
 
 const rowOverhead = 128;
 
-/** Writes the rows of profiles. `shape` (see `shapes.ts`) specifies which cells are properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;
@@ -172,10 +163,7 @@ export class ProfileRow {
     return time !== null && 'code' in time ? time : null;
   }
 
-  /**
-   * In JSON, `company_id: null` means that the user leaves their company. An empty cell in CSV
-   * changes nothing.
-   */
+  /** `company_id: null` in JSON removes the company. An empty cell in CSV changes nothing. */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {
@@ -187,10 +175,7 @@ export class ProfileRow {
     return null;
   }
 
-  /**
-   * Returns whether the record contains only its id and `removed: true`. Exports write such
-   * records.
-   */
+  /** Exports write such records, of only an id and `removed: true`. */
   #isTombstone(cells: RecordCells): boolean {
     const { own, metadata } = cells;
     const cell = cells.fields[role.removed] ?? -1;

@@ -12,8 +12,9 @@ import type { JudgeStage } from '../../ingest/records.ts';
 import type { Database } from '../../postgres/database.ts';
 import { textArray } from './binary-array.ts';
 import type { RecordCells } from './cells.ts';
-import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
+import { EventBuffer, type EventOrigin } from './event-buffer.ts';
 import { EventTimes } from './event-checks.ts';
+import type { IdCounter } from './event-keys.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RecordKinds, RecordPlaces } from './record-places.ts';
@@ -21,9 +22,9 @@ import { RowBuffer, type RowContent, UNCOUNTED } from './row-buffer.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
- * Maps records to rows or rejects. `column-plan.ts` determines the roles of columns. `csv-rows.ts`
- * and `ndjson-rows.ts` fill the buffers of COPY text. For speed, a plain CSV cell becomes neither a
- * string nor an object, and a refused record throws no error.
+ * `column-plan.ts` determines the roles of columns. `csv-rows.ts` and `ndjson-rows.ts` fill the
+ * buffers of COPY text. For speed, a plain CSV cell becomes neither a string nor an object, and a
+ * refused record throws no error.
  */
 
 const OPEN_BRACE = '\t{';
@@ -66,7 +67,7 @@ export class Rows {
     return this.#rejects;
   }
 
-  /** Number of properties that were omitted because their name is empty. */
+  /** Number of properties that were omitted for an empty name. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -76,7 +77,7 @@ export class Rows {
     this.#load = load;
   }
 
-  /** Empties all buffers. Must be called before each chunk. */
+  /** Must be called before each chunk. */
   reset(chunk: ChunkScope = {}): void {
     const { bytes = noBytes, digestKey = null, stamp = null, refused = noRecords } = chunk;
     const { origin = noOrigin, counter = null } = chunk;
@@ -116,9 +117,8 @@ export class Rows {
   }
 
   /**
-   * Returns the records that refer to a refused user, each with the reason. `users` are the refused
-   * users. `wrong` contains the users of records that are already rejects. Must be called before
-   * `complete`.
+   * Records that refer to one of the refused `users`. `wrong` contains the users of records that
+   * are already rejects. Must be called before `complete`.
    */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
     const records = new Map<number, { kind: RecordKind | null; reason: Reason }>();
@@ -144,9 +144,8 @@ export class Rows {
   }
 
   /**
-   * Must be called once, after all rows have been added. Rows of the same user will become one row.
-   * That row has only one company: the last one or, with `keepsExisting`, the first one. Adds a row
-   * for each of the other companies, so that they are created too.
+   * Must be called once, after all rows have been added. The rows of a user become one row with one
+   * company. Adds rows for the other companies, so that they are created too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -163,9 +162,8 @@ export class Rows {
   }
 
   /**
-   * Writes a record that has lost properties because their names are empty. `properties` is the
-   * number of lost properties. Such a record gets no digest. Otherwise, the next load would skip
-   * the record without counting the loss.
+   * `properties` is the number of properties lost for an empty name. Such a record gets no digest:
+   * the next load would otherwise skip it without counting the loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -174,7 +172,7 @@ export class Rows {
     return reason;
   }
 
-  /** Returns the IDs of the users of all rows, and `others`, as a text[] in binary format. */
+  /** IDs of the users of all rows, and `others`, as a text[] in binary format. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -192,9 +190,8 @@ export class Rows {
   }
 
   /**
-   * Adds a row from byte strings that are escaped for COPY. `properties` is a JSON object without
-   * its braces. If `company` is `null`, the user's company is kept. If `company` is '', the user's
-   * company is removed.
+   * The byte strings are escaped for COPY. `properties` is a JSON object without its braces.
+   * `company`: `null` keeps the company, '' removes it.
    */
   add(
     entity: Entity,
@@ -215,11 +212,8 @@ export class Rows {
   }
 }
 
-export interface LoadScope {
-  /**
-   * True if stored values take precedence over those of the file. Nulls are then omitted, because
-   * they would remove nothing.
-   */
+interface LoadScope {
+  /** Stored values take precedence. Nulls are omitted, because they would remove nothing. */
   readonly keepsExisting: boolean;
   /** `null` if no capability judges the records of the load. */
   readonly stage: RecordStage | null;
@@ -238,7 +232,7 @@ export interface ChunkScope {
   readonly refused?: RefusedRecords;
 }
 
-/** Kind and reason of each record to refuse, by the record's number in the chunk. */
+/** By the record's number in the chunk. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);

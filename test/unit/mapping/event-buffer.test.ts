@@ -64,7 +64,7 @@ it('the id of an event distinguishes the occurrences of one content', () => {
   const events = bufferOf({}, { name: 'Left' }, {}, {});
   const [firstId, , secondId, thirdId] = ids(events);
   expect([firstId, secondId, thirdId]).toEqual([idOf(content(0)), idOf(content(1)), idOf(content(2))]);
-  expect(events.repeated).toBe(0);
+  expect(events.countByKind().track.repeated).toBe(0);
 });
 
 it('the id of an event does not depend on the time of the load', () => {

@@ -254,7 +254,7 @@ function outcomeOf(rows: Rows): unknown {
   }));
   return {
     events,
-    repeated: rows.events.repeated,
+    repeated: Object.values(rows.events.countByKind()).reduce((sum, { repeated }) => sum + repeated, 0),
     months: [...rows.events.months],
     names: [...rows.events.names],
     untimed: copiedFields(rows.events.idText()).length,
