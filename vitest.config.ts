@@ -61,7 +61,7 @@ const timed = [
 
 /** Tests of the queue and of the file store, which run again on Redis and on S3. */
 const onRedis = ['test/contract/http/deletions.test.ts'];
-const onS3 = ['test/contract/http/{exports,uploads}.test.ts'];
+const onS3 = ['test/contract/http/{exports,imports}.test.ts'];
 
 /**
  * Kinds of tests that a capability has in a separate folder, because they need the project of this

@@ -23,8 +23,10 @@ const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
 
 beforeAll(async () => {
-  const source = join(packageRoot, 'test', 'support', 'servers', 'poisoned-worker.ts');
-  await build({ ...bundleOptions, entryPoints: [source], outdir });
+  const entryPoints = ['test/support/servers/poisoned-worker.ts', 'src/cli/processes.ts'].map((path) =>
+    join(packageRoot, path),
+  );
+  await build({ ...bundleOptions, entryPoints, entryNames: '[name]', sourcemap: false, outdir });
 });
 
 // proves: hung-worker
@@ -90,8 +92,6 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
 });
 
 test('a process that was paused for longer than its limit lives on, and ends once its event loop hangs', async () => {
-  const processes = join(packageRoot, 'src', 'cli', 'processes.ts');
-  await build({ ...bundleOptions, entryPoints: [processes], outdir });
   const script = `
     const { startWatchdog } = await import(${JSON.stringify(pathToFileURL(join(outdir, 'processes.js')))});
     startWatchdog('test', 1000);

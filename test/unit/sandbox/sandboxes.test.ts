@@ -12,7 +12,7 @@ import { waitFor } from '../../support/wait-for.ts';
 // The program is built in advance, because a process that compiles it starts ten times slower.
 const outdir = join(packageRoot, 'dist', 'test');
 const source = join(packageRoot, 'test', 'support', 'servers', 'sandbox-of-test.ts');
-await build({ ...bundleOptions, entryPoints: [source], outdir });
+await build({ ...bundleOptions, entryPoints: [source], sourcemap: false, outdir });
 const file = pathToFileURL(join(outdir, 'sandbox-of-test.js'));
 const openSandboxes: Sandboxes[] = [];
 afterEach(() => {
