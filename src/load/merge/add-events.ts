@@ -1,9 +1,7 @@
 /*
- * Adds events, each id only once. New events are copied directly into their table. If a batch
- * contains events that exist, it is merged from temporary tables. A content id depends on the time
- * of the event, and the primary key of `events` contains the time, so that key makes content ids
- * unique. A given id, or the id of an event without a time, can recur with a different time. The
- * table `event_ids` makes such ids unique per user.
+ * New events are copied directly into their table. A batch with events that exist is merged from
+ * temporary tables. The primary key of `events` contains the time and makes content ids unique. A
+ * given id, or that of an event without a time, can recur: `event_ids` makes it unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -54,7 +52,7 @@ export async function copyEvents(
     values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
 }
 
-/** Adds the events that do not exist yet, in key order, so that deadlocks are rare. */
+/** Adds new events in key order, so that deadlocks are rare. */
 export async function mergeEvents(
   transaction: Transaction,
   scope: Scope,
@@ -89,9 +87,8 @@ export async function mergeEvents(
 }
 
 /**
- * Counts the events that do not exist yet, without adding them. For a plan, also adds them to the
- * plan's counts by name and by date, or subtracts them. `planned` is 1 to add, -1 to subtract, and
- * 0 if there is no plan.
+ * Counts the events that do not exist yet. `planned` is 1 to add them to a plan's counts by name
+ * and by date, -1 to subtract them, and 0 if there is no plan.
  */
 export async function classifyEvents(
   transaction: Transaction,
@@ -136,10 +133,7 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/**
- * Replaces the stored events that have the ids in the batch. May be called only for events that
- * this load has added. An event that retention has removed is not added again.
- */
+/** Only for events that this load has added. An event that retention has removed stays removed. */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);
@@ -197,10 +191,7 @@ const recorded = (scope: Scope, batch: EventBatch) => sql`
     where k.key_hash is not null
   )`;
 
-/**
- * Copies a batch into temporary tables of the session. Empties the tables first, because an earlier
- * batch of the same transaction may have left rows in them.
- */
+/** An earlier batch of the same transaction may have left rows in the temporary tables. */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (
@@ -231,10 +222,7 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
   await reportingPartitions(() => copyText(client, into, text));
 }
 
-/**
- * Turns the error for a missing partition into a transient error, because the partition may have
- * expired since the transaction began.
- */
+/** A partition may have expired since the transaction began. @throws TransientError */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

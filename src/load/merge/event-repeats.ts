@@ -5,15 +5,14 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 /*
  * Finds events that occur in several chunks of a load. Chunks are merged independently of each
  * other. Each chunk numbers its equal events from 0. If another chunk has added an event, the event
- * looks as if it had been stored before the load. When all chunks are done, `replay-events.ts`
+ * looks as if it had been stored before the load. When all chunks are done, `replay.ts`
  * corrects this.
  */
 
 /**
- * Stores which events of each chunk must be replayed: events that an earlier chunk also contains,
- * and events with a given id under which a later chunk had already stored an event. If no chunk
- * found an existing event, no event needs a replay. Dry runs are always examined, because their
- * chunks do not find each other's events. Must be called in the transaction that renews the claim.
+ * Stores the events to replay: events of an earlier chunk, and events under whose given id a
+ * later chunk had stored an event. There are none unless a chunk found an existing event, or in a
+ * dry run. Must be called in the transaction that renews the claim.
  */
 export async function recordEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -55,7 +54,7 @@ export async function recordEventRepeats(db: Database, loadId: number): Promise<
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** SQL query that returns a row if a chunk of the load found an event that already existed. */
+/** Returns a row if a chunk of the load found an event that already existed. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
@@ -71,7 +70,7 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/** Returns the events of a chunk that must be replayed, by the hash of their `eventKey`. */
+/** Events to replay, by the hash of their `eventKey`. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -86,10 +85,7 @@ export async function readEventRepeats(
 
 export type Corrections = OutcomesByKind;
 
-/**
- * Ends the replay of a chunk: deletes its data and corrects the counts. Returns false if that has
- * already been done.
- */
+/** Returns false if the replay of the chunk has already ended. */
 export async function endEventReplay(
   db: Database,
   loadId: number,

@@ -16,9 +16,7 @@ export const incomingTable = {
   companies: 'incoming_companies',
 } as const satisfies Record<Entity, string>;
 
-/**
- * Creates the temporary tables of the session if they do not exist yet. Every commit empties them.
- */
+/** Every commit empties the temporary tables of the session. */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
     Object.values(incomingTable)
@@ -49,28 +47,20 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** Time when the load was accepted, in the format of `Instant`. */
+  /** In the format of `Instant`. */
   readonly acceptedAt: string;
-  /**
-   * True if a row of the batch removes a property of its profile, or removes a user from a company.
-   */
+  /** A row of the batch removes a property of its profile, or a user from a company. */
   readonly removes: boolean;
-  /** True if stored values take precedence over incoming values. The batch then removes nothing. */
+  /** Stored values take precedence over incoming ones. The batch then removes nothing. */
   readonly keepsExisting: boolean;
   /**
    * True if `stored @> incoming` is enough to prove that a row changes nothing. No row of the batch
    * may then remove a value or have nested values, and stored values must not take precedence.
    */
   readonly canUseContainment: boolean;
-  /**
-   * Whether the tally counts all, some or none of the rows in the batch. The tally never counts
-   * additional rows.
-   */
+  /** Rows that the tally counts. It never counts additional rows. */
   readonly counted: 'all' | 'some' | 'none';
-  /**
-   * True if the hashes of the keys must be stored, because other chunks may contain the same keys,
-   * or because a capability needs them.
-   */
+  /** Store the hashes of the keys: other chunks may contain them, or a capability needs them. */
   readonly keepKeys: boolean;
 }
 
@@ -91,10 +81,7 @@ export const recordedDropped = (entity: Entity, scope: MergeScope): RawBuilder<u
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/**
- * SQL expression for the properties after a merge. With `keepsExisting`, stored values take
- * precedence.
- */
+/** Properties after a merge. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -104,10 +91,7 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/**
- * SQL expression for the company after a merge. If `incoming` is `null`, the stored company is
- * kept. If `incoming` is '', the company is removed.
- */
+/** Company after a merge. `incoming`: `null` keeps the stored company, '' removes it. */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -127,9 +111,7 @@ export function sameCompany(
 }
 
 /**
- * SQL condition: a merge would change nothing. `@>` is much cheaper than merging. It cannot be used
- * for nested values, because it is also true if an incoming object is only a part of the stored
- * one.
+ * `@>` is much cheaper than merging, but true if a nested object is only a part of the stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,
@@ -140,7 +122,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** SQL condition: the stored row `p` already contains everything in the incoming row `i`. */
+/** The stored row `p` already contains everything in the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -148,10 +130,7 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
     : same;
 }
 
-/**
- * SQL expressions that describe a row after it was written: whether it is new, how many chunks of
- * this load have written it, and the highest of these chunks.
- */
+/** `touches`: chunks of this load that have written the row. `lastChunk`: the highest of them. */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);
   return {

@@ -1,7 +1,4 @@
-/*
- * Merges batches into stored profiles, property by property. For new users, `insertNewUsers` is
- * faster.
- */
+/* Merges batches into stored profiles, property by property. */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -24,10 +21,7 @@ export interface Batch {
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
-  /**
-   * True if records whose digests are unchanged have been left out. Nearly all remaining rows then
-   * change something.
-   */
+  /** Unchanged records have been left out. Nearly all remaining rows change something. */
   readonly isFiltered: boolean;
 }
 
@@ -38,13 +32,10 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** A batch of at most this many keys is written without first searching it for unchanged rows. */
+/** A batch of at most this many keys is not searched for unchanged rows first. */
 const fewKeys = 500;
 
-/**
- * Merges a batch: copies it into a temporary table, deletes the rows that change nothing, and
- * upserts the remaining rows in key order.
- */
+/** Deletes the rows that change nothing, and upserts the remaining ones in key order. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope, keys, isFiltered } = batch;
@@ -71,17 +62,16 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
   await copyText(transaction.client, target, text);
 }
 
-/** Merges the copied batch again in a replay. Does not count its rows or store their keys. */
+/** For a replay: does not count rows or store their keys. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Deletes the rows of the batch that change nothing. Keeps rows whose profiles another chunk of
- * this load has written, because `upsert` must store that this chunk also contains them. Otherwise,
- * an older record could take precedence. The scalar subquery guarantees an index lookup per row.
- * For a join, a planner without statistics might read the whole table.
+ * Keeps rows whose profiles another chunk of this load has written: `upsert` must store that this
+ * chunk contains them too, or an older record could take precedence. The scalar subquery guarantees
+ * an index lookup per row. For a join, a planner without statistics might read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -99,10 +89,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     from dropped`;
 }
 
-/**
- * Returns whether any of the first 64 keys in the batch exist. If none of them exist, searching for
- * unchanged rows is not worthwhile.
- */
+/** If none of the first 64 keys exist, searching for unchanged rows is not worthwhile. */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`
     select exists (
@@ -113,9 +100,8 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * End of a statement whose CTE `classified` contains the rows of a batch. Stores the keys of the
- * rows and counts the rows. `is_unchanged` is true for rows that change nothing and `null` for new
- * profiles.
+ * End of a statement whose CTE `classified` contains the rows of a batch. `is_unchanged` is true
+ * for rows that change nothing and `null` for new profiles.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
@@ -148,19 +134,15 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/**
- * Returns the last columns of each row, which are the same for all new users of a chunk.
- * `load_touches` is 1.
- */
+/** The last columns of all new users of a chunk. `load_touches` is 1. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }
 
 /**
- * Copies new users directly into the table. This takes about half the time of a merge: pages are
- * filled, and there is no temporary table, no sort and no conflict. Throws a unique violation if a
- * user exists or if another transaction is adding the user. The caller then rolls back and merges
- * instead.
+ * Takes about half the time of a merge: pages are filled, and there is no temporary table, no sort
+ * and no conflict. Throws a unique violation if a user exists or another transaction is adding the
+ * user. The caller then rolls back and merges instead.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -181,10 +163,9 @@ export async function insertNewUsers(
 }
 
 /**
- * Returns the positions of false claims, counted from 1. A claim is false if the profile is
- * missing, has a different digest, or was written by this load. A single index scan for all keys
- * takes half the time of a lookup per key. The array is in a subquery, because the planner would
- * otherwise examine each key.
+ * Positions, from 1, of claims whose profile is missing, has another digest, or was written by this
+ * load. A single index scan takes half the time of a lookup per key. The array is in a subquery,
+ * because the planner would otherwise examine each key.
  */
 export async function findRefuted(
   db: Database,
@@ -211,10 +192,7 @@ export async function findRefuted(
   return refuted ?? [];
 }
 
-/**
- * Stores the keys of records that were skipped as unchanged. `keyHashes` is a bigint[] in binary
- * format.
- */
+/** For records that were skipped. `keyHashes` is a bigint[] in binary format. */
 export async function recordUnchanged(
   db: Database,
   entity: Entity,

@@ -81,9 +81,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Returns whether any key is repeated. Repeated keys are rare. Sorting the hashes takes a third of
- * the time of grouping them. Because of `offset 0`, and because entities are processed one after
- * the other, PostgreSQL sorts plain numbers. Sorting rows would take seven times as long.
+ * Repeated keys are rare. Sorting the hashes takes a third of the time of grouping them. With
+ * `offset 0`, and one entity after the other, PostgreSQL sorts plain numbers: sorting rows would
+ * take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -158,10 +158,7 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/**
- * CTEs with the keys that occur in several chunks, and their counts. The CTE `concerned` contains
- * the entities to examine.
- */
+/** CTEs with the keys of several chunks. The CTE `concerned` contains the entities to examine. */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     occurrences as (
       select k.entity, k.chunk_no, hash, 'wrote' as action, is_retried
@@ -237,10 +234,7 @@ const rewritten = (loadId: number): RawBuilder<unknown> => sql`
   union
   select entity, key_hash from load_replays where load_id = ${loadId}`;
 
-/**
- * SQL query for the keys that several chunks wrote, and whose profiles are now the same as before
- * the load.
- */
+/** Keys that several chunks wrote, and whose profiles are now the same as before the load. */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
   from (
@@ -268,10 +262,7 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     )
   end`;
 
-/**
- * SQL statement that deletes rows from a plan if the profile would be the same before and after the
- * load.
- */
+/** Deletes rows of a plan whose profile would be the same before and after the load. */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
   delete from planned_rows
   where load_id = ${loadId} and is_repeated
@@ -292,9 +283,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/**
- * Deletes the rows of the batch whose keys need no replay. Returns the number of remaining rows.
- */
+/** Returns the number of rows of the batch whose keys need a replay. */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
@@ -305,15 +294,13 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
-/**
- * Deletes the hashes of keys and the data for the replay. Only running loads and retries need them.
- */
+/** Only running loads and retries need the hashes of keys and the data for the replay. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);
 }
 
-/** Deletes the data for the replay, but not the hashes of keys. */
+/** Keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

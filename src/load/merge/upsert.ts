@@ -39,10 +39,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     from ${writtenRows(entity, scope)}`;
 }
 
-/**
- * Stores the keys of the rows that the chunk wrote. If a later chunk had already written a row,
- * also stores the key of that row for the replay.
- */
+/** Keys of rows that a later chunk had already written are stored for the replay. */
 function recorded(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
   return sql`
@@ -80,8 +77,7 @@ function countedExpression(scope: MergeScope) {
 }
 
 /**
- * Writes the rows that change something. Also writes rows that another chunk of this load has
- * written, because each of them must store its highest chunk and its number of chunks.
+ * Also writes rows of another chunk of this load, which store their highest and number of chunks.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
@@ -121,11 +117,9 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Creates the companies of the batch's users that do not exist yet, in key order like every write.
- * Must be called after the companies of the chunk have been merged, because otherwise they would
- * not count as inserted. `named` are the companies that may not exist. Default: all companies in
- * the batch. With `keepKeys`, stores the keys of the new companies, so that the finish task finds
- * records of these companies in other chunks.
+ * Must be called after the companies of the chunk have been merged, which would otherwise not count
+ * as inserted. `named` are the companies that may not exist. Default: all in the batch. With
+ * `keepKeys`, the finish task finds records of the new companies in other chunks.
  */
 export async function createCompanies(
   db: Database,
@@ -142,10 +136,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/**
- * SQL query for the companies in `named` that do not exist. It looks up each company by primary
- * key.
- */
+/** Companies in `named` that do not exist. Looks up each by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -172,10 +163,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/**
- * Removes nulls from new rows. ON CONFLICT merges only rows that exist, so a new row still contains
- * the nulls that mean removal.
- */
+/** ON CONFLICT merges only rows that exist, so new rows still contain the nulls of removals. */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

@@ -11,10 +11,7 @@ import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } 
 import { type Batch, copyBatch, countClassified, type Merged } from '../merge/merge-batch.ts';
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
-/**
- * Counts the outcomes that a merge would have. With `keepsRows`, also stores the rows that would
- * change.
- */
+/** Counts the outcomes of a merge. `keepsRows` also stores the rows that would change. */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
@@ -51,10 +48,7 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     ),`;
 }
 
-/**
- * SQL query for the rows of the batch. `is_unchanged` is true if the row changes nothing, and
- * `null` if the profile is new.
- */
+/** `is_unchanged` is true if the row changes nothing, and `null` if the profile is new. */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
@@ -84,9 +78,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
-/**
- * SQL query for the stored row. The limit guarantees an index lookup per row (see `dropUnchanged`).
- */
+/** The limit guarantees an index lookup per row (see `dropUnchanged`). */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
@@ -115,10 +107,7 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   ) counted
   where appear + change + go > 0`;
 
-/**
- * SQL expressions that count the new, changed and removed rows of a plan, and for each property the
- * number of changed values.
- */
+/** Numbers of new, changed and removed rows, and of changed values by property. */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),
   count(*) filter (where not is_new and after is not null),

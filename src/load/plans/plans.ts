@@ -22,7 +22,7 @@ type Context = Pick<LoadContext, 'db'>;
 
 export interface ShownPlan extends LoadPlan {
   readonly jobId: string;
-  /** Sampled rows. Empty once the rows have expired. */
+  /** Empty once the rows have expired. */
   readonly sample: readonly SampledRow[];
 }
 
@@ -62,11 +62,7 @@ export async function requirePlannedRows(
 export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
-/**
- * Yields all rows of a plan. In NDJSON, a line contains a profile before and after the load. In
- * CSV, a line contains one difference. Rows are read page by page, so memory use does not depend on
- * their number.
- */
+/** A line of NDJSON is a profile before and after the load, a line of CSV one difference. */
 export async function* exportPlan(
   { db }: Context,
   jobId: string,

@@ -7,15 +7,7 @@ import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from 
 
 const PLANNED_BYTES_AT_A_TIME = MiB;
 
-/*
- * Reads the rows of plans, to display or download them and to compare them with the stored
- * profiles.
- */
-
-/**
- * Changed or removed row in the summary. It contains only the properties that differ. Their values
- * are truncated.
- */
+/** Changed or removed row, with the properties that differ. Their values are truncated. */
 export interface SampledRow {
   readonly entity: Entity;
   readonly key: string;
@@ -75,10 +67,7 @@ export interface PlannedPage<T> {
 
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
-/**
- * Reads planned rows as lines of JSON. PostgreSQL writes these lines, so that numbers keep all
- * their digits.
- */
+/** PostgreSQL writes the lines of JSON, so that numbers keep all their digits. */
 export async function readPlannedLines(
   db: Database,
   loadId: number,
@@ -134,10 +123,7 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/**
- * SQL query for the rows after a place, up to the maximum number of rows and bytes. `more` is true
- * if further rows follow.
- */
+/** Rows after a place, limited in number and bytes. `more` is true if further rows follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (

@@ -23,10 +23,7 @@ const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/**
- * Starts a plan: stores its time and its cursor in the log of changes. Resets an earlier plan of
- * the load.
- */
+/** Resets an earlier plan of the load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -188,10 +185,7 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
-/**
- * Adds up the value changes of each property. Returns at most MAX_PLAN_PROPERTIES properties. Each
- * returned row also contains the totals of all properties.
- */
+/** At most MAX_PLAN_PROPERTIES rows, each with the totals of all properties too. */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
     select
@@ -229,10 +223,7 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
     order by appear + change + go desc, entity desc, name`;
 }
 
-/**
- * Deletes the rows of plans. The rows expire together with the file of the load. The summaries
- * remain, because they do not identify any profile.
- */
+/** The rows expire with the file of the load. The summaries identify no profile, and remain. */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }
