@@ -13,17 +13,22 @@ test('a service restarts its killed embedded Postgres, continues after all its p
   await inHouse(async (house) => {
     const { process, api } = await house.start();
     const jobId = await api.upload(file.bytes);
-    await progressed(house.sql, jobId, 0.2);
-    const untilEnded = await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGQUIT');
-    await untilEnded();
-    const endedAt = performance.now();
-    await waitFor('the service to answer again', async () => {
-      const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);
-      expect([200, 503]).toContain(status);
-      return status === 200;
-    });
-    report(`embedded Postgres killed: the API is back after ${seconds(endedAt)} s`);
-    await progressed(house.sql, jobId, 0.4);
+    for (const [share, signal] of [
+      [0.2, 'SIGQUIT'],
+      [0.4, 'SIGKILL'],
+    ] as const) {
+      await progressed(house.sql, jobId, share);
+      const untilEnded = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
+      await untilEnded();
+      const killedAt = performance.now();
+      await waitFor('the service to answer again', async () => {
+        const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);
+        expect([200, 503]).toContain(status);
+        return status === 200;
+      });
+      report(`embedded Postgres ${signal}: the API is back after ${seconds(killedAt)} s`);
+    }
+    await progressed(house.sql, jobId, 0.6);
     // The postmaster has its own process group, so it is killed separately.
     await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
     await process.killGroup();
