@@ -11,7 +11,7 @@ const SANDBOX_START_MS = 30_000;
  * An item that does not get its processor time fails after this many times the limit: the machine
  * is too busy, or the task waits for something that does not come.
  */
-const MAX_PERIODS = 5;
+const MAX_PERIODS = 20;
 
 /** Positive, so that processes that serve requests have priority. */
 const niceness = 10;

@@ -87,7 +87,7 @@ describe('a task in a sandbox', () => {
     ['manyObjects', 'memory'],
     ['loop', 'time'],
   ] as const)('the task %s fails alone for too much %s', async (task, limit) => {
-    const { run } = limit === 'time' ? open({ itemMs: 1_000 }) : shared;
+    const { run } = limit === 'time' ? open({ itemMs: 300 }) : shared;
     await expect(run(task)).rejects.toMatchObject(tooMuch(limit));
     expect(await run('count', 1)).toEqual([1]);
   });
@@ -114,7 +114,7 @@ describe('a task in a sandbox', () => {
   );
 
   test('a task that gets no processor time for long fails with a transient error', async () => {
-    const { run } = open({ itemMs: 100 });
+    const { run } = open({ itemMs: 50 });
     await expect(run('idle')).rejects.toMatchObject({ name: 'TransientError' });
   });
 
