@@ -31,7 +31,7 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
 
 /** A `TextRule.problem` for strings whose size in bytes is also limited elsewhere. */
 export const atMostBytes = (max: number) => (value: string) => {
-  const bytes = Buffer.byteLength(value);
+  const bytes = new TextEncoder().encode(value).length;
   return bytes > max ? `has ${bytes} bytes; at most ${max} are allowed` : null;
 };
 
