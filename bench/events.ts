@@ -91,6 +91,12 @@ export async function compareEvents(
   const ndjson = ratioOf(steps[3]);
   const preset = ratioOf(steps[4]);
   print(`\n- of the new CSV: the same file again ${again}, NDJSON ${ndjson}, the preset ${preset}`);
+  const processorOf = (step: Step): number =>
+    median((measured.get(step) ?? []).map(({ cpu }) => cpu.api + cpu.workers + cpu.postgres));
+  const ofCsv = (step: Step): string => (processorOf(step) / processorOf('CSV, new')).toFixed(2);
+  print(
+    `- processor of the new CSV, without the client: NDJSON ${ofCsv(steps[3])}, the preset ${ofCsv(steps[4])}`,
+  );
   print(`- an event on disk, with its indexes: ${Math.round(bytes / rows)} bytes`);
   const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
   print(`- peak RSS, MiB: ${memory.join(', ')}`);
