@@ -12,7 +12,7 @@ export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** By style of the workbook. */
+  /** Kind of number for each style of the workbook. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
   /** True if the writer of the workbook stored no results of formulas. */
@@ -39,7 +39,7 @@ const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false,
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** First range, or empty. */
+  /** First range of merged cells, or empty. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -211,12 +211,15 @@ function nameOf({ row, column }: Cell): string {
 const BLOCK_BYTES = 1024 * 1024;
 const STRING_BYTES = 8;
 
-/** Blocks, because a million string objects would need several times as much memory. */
+/**
+ * Keeps the strings in blocks of bytes, because a million string objects would need several times
+ * as much memory.
+ */
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
   #totalBytes = 0;
-  /** Block of each string, and its end in that block. */
+  /** For each string, the number of its block and its end in that block. */
   #places = new Uint32Array(1024);
   #count = 0;
 

@@ -30,8 +30,8 @@ function markedEncoding(head: Buffer): string | null {
 }
 
 /**
- * In UTF-16, 1 in 8 characters must be ASCII (ids, delimiters, line ends), or 1 in 2 of fewer than
- * FEW_UNITS characters.
+ * In UTF-16, 1 in 8 characters must be ASCII (ids, delimiters, line ends). In a text shorter than
+ * FEW_UNITS, 1 in 2 must be ASCII.
  */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
@@ -114,9 +114,11 @@ export class TextReader {
   }
 }
 
-/** Decoded at a time, so that memory does not depend on the size of buffers. */
+/** Number of bytes decoded at a time, so that memory does not depend on the size of buffers. */
 const PIECE_BYTES = 64 * 1024;
-/** Kept for the next bytes. No character or switch of the character set is longer. */
+/**
+ * Number of bytes kept until more arrive. No character or switch of the character set is longer.
+ */
 const HELD_BYTES = 16;
 /**
  * Controls and private-use characters, which decoders of code pages return for undefined bytes.

@@ -54,7 +54,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // A copy, because the buffer is the caller's, and can then be freed.
+    // A copy, so that the caller's buffer can be freed.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }

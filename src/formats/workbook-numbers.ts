@@ -4,7 +4,7 @@
  * even if the format shows only one.
  */
 
-/** From the number format. `digits` is the minimum number of digits. */
+/** Kind of a number, from its number format. `digits` is the minimum number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
 /** Built-in formats have no code. 27 to 36 and 50 to 58 are East Asian dates. */

@@ -7,7 +7,10 @@ import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
-/** Sheets and relations, styles, and bytes of a sheet that are searched for data. */
+/**
+ * Maximum number of sheets or relations, maximum number of styles, and the number of bytes in which
+ * a sheet is searched for data.
+ */
 export const MAX_SHEETS = 1_000;
 const MAX_WORKBOOK_STYLES = 100_000;
 const SHEET_SNIFF_BYTES = 256 * KiB;
@@ -165,8 +168,8 @@ function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * Returns `r:id`. The prefix may differ, so its namespace is checked. In strict workbooks, that is
- * another, but also ends in `relationships`.
+ * Returns `r:id`. The prefix may differ, so its namespace is checked. Strict workbooks have another
+ * namespace, which also ends in `relationships`.
  */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(
@@ -227,7 +230,10 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
   throw inputError('empty_file', 'The workbook has no sheet with data', names);
 }
 
-/** True if the sheet has a value or formula, or if more follows SHEET_SNIFF_BYTES with neither. */
+/**
+ * True if the sheet has a value or formula, or if its first SHEET_SNIFF_BYTES have neither but more
+ * bytes follow.
+ */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let hasContent = false;
   let bytes = 0;

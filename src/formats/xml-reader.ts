@@ -7,10 +7,10 @@ import { DamagedFile } from '../base/errors.ts';
  * saxes buffers.
  */
 
-/** Bounds of a tag, text or comment, and of nesting. */
+/** Maximum length of a tag, text or comment, and maximum depth of nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Namespaces in scope. All are searched for every element. */
+/** Maximum number of namespaces in scope. All are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
@@ -29,7 +29,10 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Characters per parser call. Bounds the elements reported before the reader can stop. */
+/**
+ * Number of characters per parser call. It bounds the number of elements that are reported before
+ * the reader can stop.
+ */
 const SLICE_CHARS = 4 * 1024;
 
 /**
@@ -103,7 +106,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** A prefix without a namespace is returned itself. */
+  /** Returns the prefix itself if it has no namespace. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -124,7 +127,7 @@ class XmlReader {
   }
 }
 
-/** Declared by the element at `depth`. The default namespace has an empty prefix. */
+/** Namespace declared by the element at `depth`. The default namespace has an empty prefix. */
 interface Binding {
   readonly depth: number;
   readonly prefix: string;

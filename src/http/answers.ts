@@ -83,8 +83,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Key in the schema of a response. Its value is the name of the component that refusals with the
- * same single error code share.
+ * Key in the schema of a response. Its value is the name of a component. Refusals with the same
+ * single error code share one component.
  */
 export const responseName = Symbol('responseName');
 

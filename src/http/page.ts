@@ -90,7 +90,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const pageLimitDescription = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only for lists whose pages never end early: the next offset would skip items. */
+/** Only for lists whose pages never end early. In other lists, the next offset would skip items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -107,7 +107,7 @@ export const eventPage = parameters(eventCursor, pageLimitDescription);
 
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** No character may end a header, path or authority. */
+/** Allows no character that would end a header, path or authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**

@@ -157,7 +157,10 @@ export const bodyHeaders = {
 };
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/** Sent by default: `curl -d`, `fetch` with a string, and pages that send while they close. */
+/**
+ * Media types sent by default: by `curl -d`, by `fetch` with a string, and by pages that send while
+ * they close.
+ */
 const defaultTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
@@ -172,7 +175,7 @@ export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Such a type says nothing about the body. */
+/** A type sent by default says nothing about the body. */
 export function isDefaultType(mediaType: string): boolean {
   return defaultTypes.has(mediaType);
 }

@@ -39,7 +39,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** The acts that it records name this caller. */
+  /** System whose recorded acts name this caller. */
   readonly system: System;
   readonly server: Server;
   readonly prepared: O;
@@ -75,7 +75,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly headers?: TProperties;
   /** A JSON object, validated before the handler runs. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** By media type. The handler reads the body. */
+  /** Schemas by media type. The handler reads the body. */
   readonly content?: Content;
   /** Default: `json` if `json` is set, otherwise `raw`. */
   readonly bodyKind?: BodyKind;
@@ -88,7 +88,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** In addition to those implied by the other options. */
+  /** Error codes in addition to those implied by the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 

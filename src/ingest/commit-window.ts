@@ -15,7 +15,9 @@ export interface CommitWindowOptions<T> {
   readonly write: (records: readonly T[]) => Promise<void>;
   /** Number of concurrent statements. With one, records take effect in the order of arrival. */
   readonly inFlight: number;
-  /** Number of waiting records for another statement while one is running. Default: 1. */
+  /**
+   * Number of waiting records at which another statement starts while one is running. Default: 1.
+   */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
   /** Maximum time until the caller gets a result, in milliseconds. */

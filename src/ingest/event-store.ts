@@ -57,7 +57,10 @@ const aheadMs = 3 * 24 * 60 * 60 * 1000;
 export class EventPartitions {
   readonly #known = new Set<number>();
 
-  /** Also covers the current time and `aheadMs`. `instants` are milliseconds since 1970. */
+  /**
+   * Creates the partitions for `instants` (milliseconds since 1970), the current time, and
+   * `aheadMs` from now.
+   */
   async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
     const now = Date.now();
     let missing: Map<number, number> | null = null;

@@ -21,7 +21,10 @@ import {
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
-  /** Capabilities in use, by environment. Empty for those whose uses have not been read yet. */
+  /**
+   * Capabilities in use, by environment. Until its uses are read, an environment is assumed to use
+   * none.
+   */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 

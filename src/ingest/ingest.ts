@@ -155,7 +155,7 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Calls `enter` after all earlier calls of it have ended. Then waits for `end`. */
+  /** Calls `enter` after the `enter` of every earlier call has ended. Then waits for `end`. */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);

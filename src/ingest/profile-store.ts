@@ -24,7 +24,10 @@ const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
-/** Writes all or none. Each key may occur once. A client's write is part of its transaction. */
+/**
+ * Writes all or none. Each key may occur once. If `connection` is a client, the write is part of
+ * its transaction.
+ */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],

@@ -16,7 +16,10 @@ interface Record_ {
   readonly marked: boolean;
   readonly dropped?: number;
   readonly bytes: number;
-  /** Set for the company in a user's record, for example. It may lack required properties. */
+  /**
+   * Set for a record derived from another one, such as the company in a user's record. It may lack
+   * required properties.
+   */
   readonly isDerived?: true;
 }
 

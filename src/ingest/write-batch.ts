@@ -193,7 +193,10 @@ export class BatchWriter {
     }
   }
 
-  /** Writes the batch, then each half of a refused part, in a transaction that is rolled back. */
+  /**
+   * Writes the batch in a transaction that is rolled back. If a part is refused, writes each half
+   * of it.
+   */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const refusals = new Map<BatchItem, unknown>();
     const search = async (
@@ -228,8 +231,8 @@ export class BatchWriter {
 }
 
 /**
- * Claims the idempotency key of a batch. Returns false if an earlier request has claimed it, and
- * gives the batch its response.
+ * Claims the idempotency key of a batch. Returns false if an earlier request has claimed it. The
+ * batch then gets the response to that request.
  * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {

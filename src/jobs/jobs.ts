@@ -87,7 +87,7 @@ export async function cancelFoundJob(
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
   const load = await requireLoad(context, environmentId, jobId);
-  // As it was when cancelled, even if a retry has changed it since.
+  // The load as it was when cancelled, even if a retry has changed it since.
   return { kind: 'load', ...load, status: 'cancelled', endedAt };
 }
 

@@ -18,7 +18,7 @@ const RECOUNTED_LOADS = 200;
 
 /* Running and waiting work, for `sluice status` (all environments) and the overview. */
 
-/** Only so many of an environment's latest jobs are searched for failures. */
+/** Number of an environment's latest jobs that are searched for failures. */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
@@ -72,9 +72,10 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Records that the ledger has lost or counted twice. Records read must equal the sum of the
- * outcomes (all loads), the records received (completed loads), and those of done chunks (latest
- * loads). Validation passes do not mark chunks as done.
+ * Number of records that the ledger has lost or counted twice. In all loads, the number of records
+ * read must equal the sum of the outcomes. In completed loads, it must also equal the number of
+ * records received, and in the latest loads, that of the done chunks. Validation passes do not mark
+ * chunks as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(

@@ -35,8 +35,8 @@ export interface PrunedEvents {
 }
 
 /**
- * Drops months in which all events have expired, and deletes expired events of others in batches.
- * After a crash, the next pruning continues. `sluice status` shows a failure.
+ * Drops months in which all events have expired, and deletes the expired events of other months in
+ * batches. After a crash, the next pruning continues. `sluice status` shows a failure.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));

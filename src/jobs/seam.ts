@@ -29,7 +29,7 @@ export interface ArchiveSeam {
   isOn(config: Config): boolean;
   /** Called before events are removed, by only one process at a time. */
   maintain(context: RetentionContext): Promise<void>;
-  /** Afterwards, the table is dropped. */
+  /** After this call, the table of the events is dropped. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
   /** Removes unreferenced files. Returns their number. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;
@@ -45,7 +45,9 @@ export interface WorkerProcess {
   readonly isOfService: boolean;
 }
 
-/** Workers run it without the queue, so it does not occupy a slot for chunks. */
+/**
+ * Workers run tasks of this kind without the queue, so that they do not occupy a slot for chunks.
+ */
 export type RunnerKind<Context> = TaskKind<Context> & { readonly maxOutsideQueue: number };
 
 export interface Work {

@@ -23,7 +23,7 @@ import { readStatus } from './jobs.ts';
 
 const everyMs = 2_000;
 
-/** Without these checks, no state can be read. */
+/** If one of these checks fails, no state can be read. */
 const awayChecks: ReadonlySet<string> = new Set(['postgres', 'postgres sessions', 'migrations']);
 
 export const status = defineCommand({
@@ -115,14 +115,17 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
   printRecord({ terminal, json: false }, { ...record, needs, lanes: renderAll(lanes) });
 }
 
-/** Once per disk. The checks already report a disk that cannot be read. */
+/**
+ * Returns each disk once. A disk that cannot be read is left out, because the checks already report
+ * it.
+ */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
   const disks = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
   return [...new Map(disks.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
-/** API names. Times are strings, and durations are in seconds. */
+/** Returns the status with API names. Times are strings, and durations are in seconds. */
 export function recordOf(status: Status, disks: readonly Disk[]) {
   const { needs, exports, backlog, ...others } = status;
   return renderAll({

@@ -28,7 +28,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** For a transaction that writes rows of a finished chunk again. */
+/** Must be called in a transaction that writes rows of a finished chunk again. */
 export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -63,14 +63,17 @@ export interface LoadProgress {
   /** True if the caller must fail the load, because all records read so far were refused. */
   readonly isRefusedSoFar: boolean;
   readonly isCompleted: boolean;
-  /** The finish task after the last chunk, or the next chunk of an ordered load. */
+  /**
+   * The task that follows: the finish task after the last chunk, or the next chunk of an ordered
+   * load.
+   */
   readonly next: DueTask | null;
 }
 
 /**
  * Deletes the task of a chunk and adds its counts to those of the load. A load of a single chunk is
- * completed, unless it must fail or needs a finish task (such as for `endOptions`). `null` if
- * another attempt owns the task or the load has ended: the caller must then roll back.
+ * completed, unless it must fail or needs a finish task (such as for `endOptions`). Returns `null`
+ * if another attempt owns the task or the load has ended. The caller must then roll back.
  */
 export async function finishChunk(
   db: Database,
@@ -125,8 +128,8 @@ export async function finishChunk(
 }
 
 /**
- * All records read so far were refused. False for loads that have `max_errors` or that write their
- * own file, and after the last chunk, because the finish task then decides.
+ * True if all records read so far were refused. False for loads that have `max_errors` or that
+ * write their own file, and after the last chunk, because the finish task then decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count

@@ -53,13 +53,16 @@ export interface LoadMemory {
   events: 'unknown' | 'new' | 'known';
   /** Number of chunks still to be read without the search for unchanged records. */
   unsearchedChunks: number;
-  /** Number of chunks that skip the search next time it finds too few. 0 after it found enough. */
+  /**
+   * Number of chunks that skip the search because it last found too few unchanged records. 0 if it
+   * found enough. After another such search, up to twice as many skip it.
+   */
   nextUnsearched: number;
 }
 
 /**
- * Companies that one attempt of a load has created on one database connection, as they appear in
- * the COPY text: chunks compare them without decoding.
+ * Companies that one attempt of a load has created on one database connection. They are kept as
+ * they appear in the COPY text, so that chunks compare them without decoding.
  */
 class MadeCompanies {
   readonly attempt: string;

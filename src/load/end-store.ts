@@ -98,7 +98,10 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** Pass of a retry without the exceeded limit. A volume guard must check the records again. */
+/**
+ * Pass in which a retry begins if it lifts the exceeded limit. A volume guard, if any, must check
+ * the records again.
+ */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -206,7 +209,9 @@ const figures = (load: string) => sql`json_build_object(
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
-/** Source of a load: its origin and file name, without digits, because most belong to dates. */
+/**
+ * Source of a load: its origin and file name, without digits, because most digits belong to dates.
+ */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
     sql.ref(`${load}.${each}`),

@@ -45,8 +45,9 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Cancels a load, or discards a held one. Running chunks can no longer commit. Returns the time of
- * the cancellation: that of the first call if the idempotency key is repeated.
+ * Cancels a load, or discards a held one. Running chunks can no longer commit. Returns the time at
+ * which the load was cancelled. If the idempotency key is repeated, this is the time of the first
+ * call.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelLoad(
@@ -112,7 +113,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** For a load that failed or was cancelled. */
+/** Calls the hooks for a load that failed or was cancelled, and records its end. */
 async function recordStop(
   context: Ending,
   db: Database,

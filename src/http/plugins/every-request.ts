@@ -42,7 +42,7 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** By `performance.now()`. 0 if the request was refused before its start was recorded. */
+    /** Value of `performance.now()`. 0 if the request was refused before its start was recorded. */
     startedAt: number;
   }
 }

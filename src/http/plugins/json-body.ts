@@ -12,11 +12,14 @@ import { isDefaultType, meansJson, mediaTypeOf, readEncoding } from '../paramete
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Bodies whose caller is not known yet: in total, and per address. */
+/** Maximum size of the bodies whose caller is not known yet, in total and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
-/** Bodies in memory, from their arrival to the response. Further ones are refused. */
+/**
+ * Maximum size of the bodies in memory, from their arrival to the response. Further ones are
+ * refused.
+ */
 interface HeldLimits {
   readonly bytes: number;
   /** Unfinished bodies of one environment do not block the others. */
@@ -65,7 +68,8 @@ export function addJsonBody(
         throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Space is reserved for the whole body. Otherwise, all bodies might be read only in part.
+      // Space is reserved for the whole body. Otherwise, unfinished bodies might use up the limit,
+      // and none could be completed.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);

@@ -11,7 +11,7 @@ import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Per address and window. */
+/** Maximum number of calls with a browser key, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
 /** Records of a batch that together count as one call. */
@@ -41,7 +41,10 @@ declare module 'fastify' {
   }
 }
 
-/** Above it, a process spends its time on garbage collection until it runs out of memory. */
+/**
+ * Above this share of the heap, a process spends its time on garbage collection until it runs out
+ * of memory.
+ */
 const heapShare = 0.9;
 
 /** A new process loads and compiles code. Delays during this time are ignored. */
@@ -98,7 +101,7 @@ export function addLoadShedding(
   });
 }
 
-/** Of more keys, the one with the oldest window is dropped. */
+/** If there are more keys than this, the one with the oldest window is dropped. */
 const maxKeys = 10_000;
 
 /**
@@ -172,7 +175,7 @@ export class Windows {
   }
 }
 
-/** Per minute and address. */
+/** Maximum number of failed logins, per minute and address. */
 const mostFailures = 10;
 
 export class FailedLogins {

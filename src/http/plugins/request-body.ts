@@ -15,7 +15,9 @@ export function addRawBody(app: FastifyInstance): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 }
 
-/** It needs a scope of its own, because the plugin watches every response in its scope. */
+/**
+ * Call this function with a separate scope, because the plugin watches every response in its scope.
+ */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
     // Uploads are limited elsewhere. A second file is accepted, so that the handler can say why it
@@ -55,8 +57,9 @@ const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * Sends a response that is ready before its request, then waits until the client stops sending. An
- * immediate close would reset the connection, and many clients would lose the response.
+ * Sends a response that is ready before its whole request has arrived, then waits until the client
+ * stops sending. An immediate close would reset the connection, and many clients would lose the
+ * response.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -65,7 +68,7 @@ export function addLingeringClose(app: FastifyInstance): void {
       return;
     }
     reply.header('connection', 'close');
-    // Such a client has not sent any part of the body.
+    // A client that awaits `100 Continue` has not sent any part of the body.
     if (typeof payload !== 'string' || awaitsContinue(raw)) {
       done(null, payload);
       return;

@@ -6,13 +6,13 @@ import { KiB, MiB } from '../../base/limits.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Unread responses in memory. */
+/** Maximum size of all unread responses in memory. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Responses to requests without a key. Part of MAX_HELD_BYTES. */
+/** Maximum size of the responses to requests without a key. It is part of MAX_HELD_BYTES. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
 /**
  * Time for the client to read a piece of the response, at some 2 KiB per second. Then the
@@ -22,15 +22,19 @@ const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Most bytes in memory of the response to a GET. Default: ANSWER_PIECE_BYTES. */
+    /**
+     * Maximum number of bytes that the response to a GET keeps in memory. Default:
+     * ANSWER_PIECE_BYTES.
+     */
     answerBytes?: number;
   }
 }
 
 /**
- * Limits the memory of responses that clients do not read, and cuts stalled connections. The
- * largest size of the response to a GET counts for the connection before the key look-up, then for
- * the environment (429) and the process (503). Register it before the key look-up.
+ * Limits the memory of responses that clients do not read, and cuts stalled connections. Before the
+ * key look-up, the largest possible response to a GET counts towards the limit of the connection.
+ * After it, the response also counts towards those of the environment (429) and the process (503).
+ * Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const unread = new UnreadAnswers(stallMs);
@@ -102,7 +106,10 @@ interface Connection extends ByteTotal {
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** The connection and, after the key look-up, the environment and the process. */
+  /**
+   * Totals that include this response: the one of the connection and, after the key look-up, those
+   * of the environment and the process.
+   */
   readonly totals: Set<ByteTotal>;
 }
 
@@ -110,7 +117,7 @@ class UnreadAnswers {
   readonly #stallMs: number;
   readonly #all: ByteTotal = { bytes: 0 };
   readonly #withoutKey: ByteTotal = { bytes: 0 };
-  /** By environment or, without a key, by route. */
+  /** Totals by environment or, for requests without a key, by route. */
   readonly #environments = new Map<number | string, ByteTotal>();
   readonly #connections = new WeakMap<Socket, Connection>();
 

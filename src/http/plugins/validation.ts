@@ -65,7 +65,10 @@ function compileParameters(schema: TObject) {
   };
 }
 
-/** Only headers with an error message. The code that reads the body checks the others. */
+/**
+ * Checks only the headers whose schema has an error message. The code that reads the body checks
+ * the others.
+ */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))

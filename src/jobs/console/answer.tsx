@@ -92,7 +92,7 @@ function LoadOutcome({ job }: LoadProps): VNode {
   );
 }
 
-/** Above this share, the page shows a notice. */
+/** Above this share of superseded records, the page shows a notice. */
 const usualSuperseded = 0.2;
 
 function Doubts({ job: { counts, duplicate_of: twin } }: LoadProps): VNode {
