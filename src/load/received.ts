@@ -10,7 +10,9 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 
 const filesPerBatch = 100;
 
-/** Records each file in the ledger before it is complete, where the sweep finds abandoned ones. */
+/**
+ * Records each file in the ledger before it is complete, so that the sweep finds abandoned files.
+ */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),

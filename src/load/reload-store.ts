@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * If an earlier load of the same file added its events, and none of the environment have been
+ * If an earlier load of the same file added its events, and no events of the environment have been
  * removed since, a second load adds nothing. Its result is known without reading the file.
  */
 
-/** Expression for queries of `loads`: number of removals of events in the environment. */
+/** Expression for queries of `loads`. Counts how often events of the environment were removed. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0

@@ -41,8 +41,8 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
- * Repeats the merge of keys for which an older record has replaced a newer one, because chunks are
- * merged in any order. May be interrupted or repeated.
+ * Chunks are merged in any order, so an older record may have replaced a newer one. Repeats the
+ * merge for the keys of such records. May be interrupted or repeated.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);
@@ -89,7 +89,8 @@ async function replayChunk(
 /**
  * Corrects events that several chunks contain, and their counts. Equal events without an id are
  * added as often as the file has them. Of events with the same id, the first one is stored. A
- * replay may be interrupted: the transaction of a chunk also deletes the data for its replay.
+ * replay may be interrupted, because the transaction of a chunk also deletes the data for its
+ * replay.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -181,7 +182,10 @@ class Repeats implements IdCounter {
   readonly more = new Set<number>();
   /** Records with an id under which a later chunk has stored an event, which must be replaced. */
   readonly replacing = new Set<number>();
-  /** Records with an id of an earlier chunk. True if this chunk has added the event. */
+  /**
+   * Records with an id that an earlier chunk also contains. The value is true if this chunk has
+   * added the event.
+   */
   readonly #superseded = new Map<number, boolean>();
   readonly #seen = new Map<bigint, number>();
   readonly #repeats: ReadonlyMap<bigint, EventRepeat>;

@@ -140,7 +140,7 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 
 /**
  * Creates an upload from a load's stored file, and options that read it as this load did. The file
- * is not copied: when it is removed, the upload can no longer be used.
+ * is not copied, so the upload can no longer be used after the file is removed.
  * @throws InputError `not_found`, `job_expired` if the file no longer exists or data has been
  * deleted since, `job_not_retryable` if the file was rewritten or not sent
  */
@@ -233,8 +233,8 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const lostClaim = 'another worker begins the load, or it has ended';
 
 /**
- * Starts a load from the beginning, after writing its file if it writes its own. Fails a plan that
- * is applied if profiles have changed since planning, unless `onDrift` is `proceed`.
+ * Starts a load from the beginning. A load that writes its own file writes it first. If profiles
+ * have changed since planning, applying the plan fails, unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;

@@ -52,11 +52,14 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** The text of the load must not be stored. Rejects have only their place and reason. */
+    /**
+     * True if the text of the load must not be stored. Rejects then have only their place and
+     * reason.
+     */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** True if other chunks may contain the same keys, or if a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
-    /** Stored values take precedence over the file. Chunks then run one after another. */
+    /** True if stored values take precedence over the file. Chunks then run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }
@@ -112,7 +115,8 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 
 /**
  * Queues a plan to be applied. It must be complete, or an attempt to apply it must have failed or
- * been cancelled. False if there is no such plan with a file. Must be called under the lane's lock.
+ * been cancelled. Returns false if there is no such plan, or if it has no file. Must be called
+ * under the lane's lock.
  */
 export async function queueApply(
   db: Database,

@@ -42,13 +42,15 @@ export interface StopContext extends ActContext {
 /** Hooks at the end of a load. Until then, the hashes of its keys are kept. */
 export interface EndSeam {
   /**
-   * Decides what the option does, after all checks that can fail the load, in the transaction that
-   * renews the claim. A repeated call does nothing.
+   * Decides what the option does. Runs after all checks that can fail the load, in the transaction
+   * that renews the claim. A repeated call does nothing.
    */
   decide(db: Database, loadId: number): Promise<void>;
   /** Carries out the decision in its own transactions. Is called again after an interruption. */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
-  /** Adds changes to a plan, after the chunks have. Returns a query for the added rows. */
+  /**
+   * Adds changes to a plan after the chunks have added theirs. Returns a query for the added rows.
+   */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
   completed(db: Database, loadId: number): Promise<void>;
@@ -68,7 +70,9 @@ export interface HookContext {
 /** Kind of load that writes its own file and processes its chunks. May take back another load. */
 export interface LoadKind {
   readonly type: LoadType;
-  /** Condition for queries of `loads`: an unfinished load of this kind takes back this one. */
+  /**
+   * Condition for queries of `loads`. True if an unfinished load of this kind takes back the load.
+   */
   readonly takesBack: RawBuilder<boolean>;
   /** Writes to a `receivingStore`. @throws FinalFailure if that is impossible at present */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;

@@ -78,7 +78,10 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** Requests no longer find it. `ref` is `null` if the file belongs to a load and must be kept. */
+/**
+ * An upload that requests no longer find. `ref` is `null` if the file belongs to a load and must be
+ * kept.
+ */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;

@@ -1,4 +1,6 @@
-/* An upload is a file that is stored as sent, to be loaded later. Nothing outlives its expiry. */
+/*
+ * An upload is a file that is stored as sent, to be loaded later. It is deleted when it expires.
+ */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
@@ -112,7 +114,10 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
   return uploads.length;
 }
 
-/** Called before the uploads are deleted: they show which files remain after a crash. */
+/**
+ * Must be called before the uploads are deleted, because they show which files remain after a
+ * crash.
+ */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
   uploads: readonly CondemnedUpload[],

@@ -160,7 +160,7 @@ function compareItems<Item extends Keyed>(stored: readonly Item[], items: readon
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // As stored: JSON stores -0 as 0.
+    // Compares values as they are stored, because JSON stores -0 as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

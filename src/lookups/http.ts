@@ -80,7 +80,10 @@ const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup =
     (await definitionsOf[kind].read(db, environment)).map(keyed),
 });
 
-/** All except segments, by the last part of their path. Responses are arrays in a fixed order. */
+/**
+ * All lookups except segments, by the last part of their path. Responses are arrays in a fixed
+ * order.
+ */
 const lookups: Readonly<Record<string, Lookup>> = {
   surveys: {
     operationId: 'listSurveys',

@@ -9,15 +9,15 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Each takes about 100 bytes. */
+/** Each name takes about 100 bytes. */
 const maxRememberedNames = 200_000;
 
 type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
  * Stores and remembers names and types, so that a known name needs no statement. Names are
- * committed before their records: otherwise, a chunk would wait for another that adds the same
- * name. A name without records is harmless.
+ * committed before their records. Otherwise, a chunk would wait for another chunk that adds the
+ * same name. A name without records is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;
@@ -30,7 +30,7 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** `learn` would write nothing. */
+  /** True if `learn` would write nothing. */
   knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
     return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
@@ -106,7 +106,8 @@ export class KnownProperties {
   }
 
   /**
-   * Forgets whole environments, longest without a new name first, until few enough names remain.
+   * Forgets whole environments until few enough names remain. The first is the one that has had no
+   * new name for the longest time.
    */
   #forgetSome(except: number): void {
     let remembered = 0;
@@ -133,7 +134,7 @@ class KnownNames {
     return this.#types.size;
   }
 
-  /** Nothing has to be written. `type` is `null` if the records have no value. */
+  /** True if nothing has to be written. `type` is `null` if the records have no value. */
   covers(name: string, type: DataType | null): boolean {
     const stored = this.#types.get(name);
     if (stored === undefined) return this.isFull;

@@ -1,4 +1,4 @@
-/** SQL for `sluice.properties`, which also contains event names, as if of an entity. */
+/** SQL for `sluice.properties`, which also contains event names, under an entity of their own. */
 import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
 import type { DataType } from '../domain/data-type.ts';
@@ -97,7 +97,7 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** After or before a key. Properties are never removed. */
+/** Returns a page after or before a key. Properties are never removed. */
 export async function pageProperties(
   db: Database,
   environmentId: number,

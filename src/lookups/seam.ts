@@ -4,7 +4,7 @@ import type { Keyed } from '../domain/definitions.ts';
 import type { Database } from '../postgres/database.ts';
 
 /**
- * A capability's list in the definitions file, of items with unique `key`. Applying a file makes
+ * A capability's list in the definitions file. Each item has a unique `key`. Applying a file makes
  * the stored items equal the list, in the transaction of the file.
  */
 export interface DefinitionList {
@@ -15,13 +15,13 @@ export interface DefinitionList {
   readonly ignoresCase?: boolean;
   /** True if exports of an environment omit the list, and imports refuse it. Default: false. */
   readonly isLocal?: boolean;
-  /** For what the schema cannot express. Also called if the list violates it. */
+  /** Checks what the schema cannot express. Also called if the list violates the schema. */
   check?(list: Place): void;
   readonly table: DefinitionsOf<never, Keyed>;
 }
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** By id, or by key without ids. */
+  /** Sorted by id, or by key if there are no ids. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
   change(db: Database, environmentId: number, item: Item): Promise<void>;

@@ -101,7 +101,10 @@ function withoutId({ id: _, ...item }: Numbered): object {
 
 interface ItemsTable {
   readonly table: string;
-  /** Items are sorted by this column, which is `id` in results, or by key without it. */
+  /**
+   * Column that is `id` in results, and by which items are sorted. Without it, they are sorted by
+   * key.
+   */
   readonly id?: string;
   readonly columns: readonly string[];
   readonly kind?: Kind;

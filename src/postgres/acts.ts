@@ -3,9 +3,9 @@ import type { Config } from '../base/config.ts';
 import { type Act, type Actor, type RefusedAttempt, serviceActor } from '../domain/act.ts';
 import type { Database } from './database.ts';
 
-// An act is a decision of a person or program about keys, settings, jobs or downloads, but not the
-// write of a single record. The code of an act reports it in its transaction to capabilities that
-// listen. Without listeners, a report runs no statements.
+// An act is a decision of a person or program about keys, settings, jobs or downloads. Writing a
+// single record is not an act. In the act's transaction, the code reports the act to capabilities
+// that listen. Without listeners, a report runs no statements.
 
 export interface ActListener {
   /** Runs in the act's transaction, which an error rolls back. */
@@ -44,7 +44,9 @@ export class Acts {
     return this.#listeners.length > 0;
   }
 
-  /** For another actor. Keeps the session and address unless `actor` has its own. */
+  /**
+   * Reports acts of another actor, with the same session and address unless `actor` has its own.
+   */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }

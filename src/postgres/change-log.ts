@@ -49,9 +49,9 @@ export async function maintainChangeLog(db: Database, days: number): Promise<voi
 }
 
 /**
- * Finds why an export cannot continue from a cursor, or `null`. `expired`: from another database,
- * or removals since then are no longer logged. `log off`: removals are requested, but the log is
- * off.
+ * Finds why an export cannot continue from a cursor, or `null` if it can. `expired`: the cursor is
+ * from another database, or the log has lost removals since the cursor. `log off`: removals are
+ * requested, but the log is off.
  */
 export async function findCursorProblem(
   db: Database,
@@ -75,7 +75,7 @@ export interface ChangeLog {
   readonly bytes: number;
   /** Age of the oldest day with a partition, even an empty one. 0 is today. */
   readonly days: number;
-  /** Changes in the default partition, which should be empty. Counted up to 1 000. */
+  /** Number of changes in the default partition, which should be empty. Counts up to 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

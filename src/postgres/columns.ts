@@ -1,5 +1,5 @@
-// Our types of unions, ids and JSON, which the generated `schema.ts` lacks. `camel` and `snake`
-// convert between rows and domain records with them, so stores need no mappers.
+// Types of unions, ids and JSON that the generated `schema.ts` lacks. With these types, `camel` and
+// `snake` convert between rows and domain records, so stores need no mappers.
 import {
   type AliasedRawBuilder,
   type ColumnType,

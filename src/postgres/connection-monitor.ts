@@ -12,19 +12,21 @@ import {
   type SessionSettings,
 } from './session.ts';
 
-// A connection can become silent without being closed: an address moves, a firewall forgets it, a
-// pooler hangs. Its statement would wait forever. Once a second, this monitor compares the byte
-// counters of sockets with a waiting statement. If a response is overdue, it reads the activity of
-// the session on a new connection. Unless the session works or waits for a lock, the monitor ends
-// it, so that it cannot commit later, and destroys the socket. The caller gets the error of a lost
-// connection.
+// A connection can become silent without being closed, for example if an address moves, a firewall
+// forgets the connection, or a pooler hangs. A statement would then wait forever. Once a second,
+// this monitor checks whether the byte counters of sockets with a waiting statement have changed.
+// If a response is overdue, it reads the activity of the session on a new connection. Unless the
+// session works or waits for a lock, the monitor ends it, so that it cannot commit later, and
+// destroys the socket. The caller gets the error of a lost connection.
 const tickMs = 1_000;
 /**
- * Checks without a received byte after which a response is overdue. A check right after a pause of
- * this process does not count.
+ * Number of checks without a sent or received byte after which a response is overdue. A check right
+ * after a pause of this process does not count.
  */
 const silentTicksAllowed = 5;
-/** Sent bytes that allow one more check: a slow network may still be sending them. */
+/**
+ * Number of sent bytes that allow one more check, because a slow network may still be sending them.
+ */
 const bytesPerTick = 512 * 1024;
 /** Milliseconds of unchanged activity after which a session is ended. */
 const confirmMs = 900;
@@ -181,7 +183,8 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Also destroys idle connections that have received nothing since: they may have the same fault.
+   * Also destroys idle connections that have received nothing since the silence began, because they
+   * may have the same fault.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
@@ -227,7 +230,7 @@ function checkConnection(connection: Connection, now: number, isLate: boolean): 
   const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
   connection.bytesSent = bytesSent;
-  // With unread bytes, the server has responded, and this process is slow.
+  // If there are unread bytes, the server has responded, and this process is slow.
   if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -246,7 +249,7 @@ function isAwaited(client: pg.ClientBase): boolean {
 
 /**
  * True if no byte has moved since the last check and the activity has been the same for
- * `confirmMs`. Sooner, a response may still be on its way.
+ * `confirmMs`. Before that, a response may still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;

@@ -44,7 +44,7 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // PostgreSQL sends the number of rows last. The empty query returns after it.
+  // PostgreSQL sends the number of rows last. The empty query returns only after that.
   await client.query('');
   return stream.rowCount;
 }
@@ -60,12 +60,15 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 }
 
 // COPY accepts no parameters, and callers' values must not become SQL text. `setParameters` stores
-// each in a setting of the transaction, and `$3` becomes `current_setting('sluice.p3')`. The query
-// adds the type. current_setting is stable, so the planner uses the value for estimates, indexes
-// and partitions. A filter would read and cast it for each row, so a parameter with only a cast, as
-// in sql`${value}::text[]`, becomes a subquery, which runs once.
+// each parameter in a setting of the transaction, and `$3` becomes `current_setting('sluice.p3')`.
+// The query adds the type. current_setting is stable, so the planner uses the value for estimates,
+// indexes and partitions. A filter would read and cast the setting for each row. Therefore, a
+// parameter with only a cast, as in sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
-/** A longer parameter has its own statement, which is faster than the array of the others. */
+/**
+ * A longer parameter is set by its own statement. This is faster than adding it to the array with
+ * the others.
+ */
 const longText = 16 * 1024;
 
 export interface CopySelect {
@@ -83,7 +86,7 @@ export function compileForCopy(query: Compilable): CopySelect {
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/** They last until the transaction ends or another statement's parameters replace them. */
+/** The settings last until the transaction ends or another statement's parameters replace them. */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
@@ -106,13 +109,13 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // Without it, `any((select …))` compares with the subquery's rows instead of the array's
+    // Without the cast, `any((select …))` compares with the subquery's rows instead of the array's
     // elements.
     if (cast !== null) this.append(`)${cast}`);
   }
 }
 
-/** The cast of a node of only a parameter and its cast, otherwise `null`. */
+/** The cast, if the node has only a parameter and a cast. Otherwise `null`. */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {
   const [parameter] = parameters;
   if (parameters.length !== 1 || parameter === undefined || !ValueNode.is(parameter)) return null;

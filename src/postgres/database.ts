@@ -39,8 +39,8 @@ const lenders = new WeakMap<Database, Lender>();
 const preparing = new WeakMap<Database, Database>();
 
 /**
- * The same database, planning each statement once per connection instead of at every call. Only for
- * fixed texts whose plan depends neither on values nor on temporary tables.
+ * The same database, but each statement is planned once per connection instead of at every call.
+ * Only for fixed texts whose plan depends neither on values nor on temporary tables.
  */
 export function prepared(database: Database): Database {
   const existing = preparing.get(database);
@@ -58,7 +58,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** By text of the statement. The number of texts is fixed. */
+/** Names of statements by their text. The number of texts is fixed. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -157,7 +157,7 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
 }
 
 /**
- * Statement of a file in sql/queries, which each connection prepares once under the file's name.
+ * Statement from a file in sql/queries. Each connection prepares it once, under the file's name.
  */
 export interface QueryFile {
   readonly name: string;
@@ -190,7 +190,7 @@ export interface Transaction {
   readonly db: Database;
 }
 
-/** PostgreSQL's settings, by name, until the transaction ends. */
+/** PostgreSQL's settings, by name. They apply until the transaction ends. */
 export type LocalSettings = Readonly<Record<string, string>>;
 
 /** The settings cost no round trip. */

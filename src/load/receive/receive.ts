@@ -109,7 +109,8 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // The sweep removes what cannot be removed now. The caller gets the first error.
+    // If the file cannot be removed now, the sweep removes it later. The caller gets the first
+    // error.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
@@ -191,7 +192,7 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // The next `await writing` throws the error of this write. Until then, it is not unhandled.
+      // Only prevents an unhandled rejection. The next `await writing` throws the error.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -226,7 +227,7 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
 /** Maximum delay of a timer. A local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
-/** Without speed limits. Throws the same errors as `receive`. */
+/** Like `receive`, with the same errors, but without speed limits. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
   store: ReceivingStore,

@@ -20,7 +20,10 @@ export interface ReceivedFile {
   /** Unless the file `isWhole`, the last record may be incomplete. */
   readonly totalRows: number;
   readonly isWhole: boolean;
-  /** In file order. They cover all but blank lines, the header, and lines that options skip. */
+  /**
+   * In file order. The chunks contain all lines except blank lines, the header, and lines that
+   * options skip.
+   */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
   /** Beginning of the text that was sent. `null` if the stored file begins with it. */
@@ -33,8 +36,8 @@ export interface RewriteSeam {
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
    * Yields the records as NDJSON in our format, some lines at a time. Each keeps its row and line.
-   * A record can have a member for the profiles that the preset derived, or the reason for
-   * refusing.
+   * A record can also contain the profiles that the preset derived, or the reason why it is
+   * refused.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

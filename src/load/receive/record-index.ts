@@ -10,7 +10,10 @@ import { CsvOpening } from './csv-opening.ts';
 
 const noHints: CsvHints = { source: {}, map: {} };
 
-/** Record without the closing quote of a cell. It is refused, unless a later quote closes it. */
+/**
+ * Record in which a cell has no closing quote yet. A later quote that closes the cell makes the
+ * record longer (see `#lookForClose`).
+ */
 interface Doubt {
   readonly start: number;
   readonly line: number;
@@ -29,7 +32,7 @@ export class RecordIndex {
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
-  /** -1 unless the end of an oversized record is not known yet. */
+  /** Start of an oversized record whose end is not known yet. Otherwise -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
   /** Set while a closing quote is searched for. If there is one, the record is too large. */
@@ -93,7 +96,7 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** For a CSV that sluice rewrote. `line` is that of its first record in the received file. */
+  /** For a CSV that sluice rewrote. `line` is the line of its first record in the received file. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -143,7 +146,7 @@ export class RecordIndex {
     return form === null ? null : createCsvScanner(marksOf(form.dialect), this.#maxRecordBytes);
   }
 
-  /** Scans about SCAN_BYTES. Returns whether to continue, with `#lookForClose` if in `#doubt`. */
+  /** Scans about SCAN_BYTES. Returns true if `#step` must be repeated. */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
@@ -175,7 +178,9 @@ export class RecordIndex {
     this.#oversizedLine = line;
   }
 
-  /** Called before the record is counted, because `#lookForClose` may restore that state. */
+  /**
+   * Must be called before the record is counted. `#lookForClose` may restore the state before it.
+   */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }

@@ -9,7 +9,10 @@ export interface DialectChunk {
   readonly form: CsvForm;
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** Size of a record that is too large, of which `bytes` has only the beginning. Or `null`. */
+  /**
+   * Size of a record that is too large, otherwise `null`. `bytes` has only the beginning of such a
+   * record.
+   */
   readonly oversized: number | null;
 }
 

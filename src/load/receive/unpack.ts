@@ -13,7 +13,10 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
-/** Of unpacked bytes to sent bytes, after the grace bytes. gzip can reach a ratio of about 1032. */
+/**
+ * Maximum ratio of unpacked bytes to sent bytes, after the grace bytes. gzip can reach a ratio of
+ * about 1032.
+ */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
@@ -40,7 +43,7 @@ export interface Archived {
 export interface Unpacked {
   /** For a workbook, one sheet as CSV. */
   readonly plain: Peeked;
-  /** For reading `plain`: they name the file in the archive. */
+  /** Hints for reading `plain`, with the name of the file in the archive. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
@@ -128,8 +131,8 @@ async function* joined(
 }
 
 /**
- * Returns the only file, or else the only one with the name of a data file, or else all of those,
- * sorted by name, if they contain lines. Refuses any other archive.
+ * Returns the only file, or the only one with the name of a data file. If several files have such
+ * names, and all contain lines, returns them sorted by name. Refuses any other archive.
  */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
@@ -247,7 +250,10 @@ export function inflateGuard(
 }
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
-  /** Keeps the sweep, if there is one, from the file. Returns false if the file is gone. */
+  /**
+   * Prevents the sweep from removing the file. Missing if there is no sweep. Returns false if the
+   * file is gone.
+   */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Like `sniff` and `rewrite`, runs in a sandbox. Default: in this process. */
   readonly convert?: Convert;
@@ -256,8 +262,9 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
 }
 
 /**
- * Files that can be read only when they are complete (Parquet, ZIP), stored as received files
- * without a load. They are touched regularly. If the process is killed, the sweep removes them.
+ * Copies of files that can be read only when they are complete (Parquet, ZIP). They are stored as
+ * received files without a load, and touched regularly. If the process is killed, the sweep removes
+ * them.
  */
 export class TemporaryCopies {
   readonly #store: ReceivingStore;

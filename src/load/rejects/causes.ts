@@ -15,7 +15,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Of each end of a long record. */
+/** Number of bytes that are used from each end of a long record. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -94,7 +94,7 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** The same in every load. */
+/** The number of a cause is the same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
@@ -179,7 +179,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/** The kind of a record of which `text` is a different spelling, or `null`. */
+/** The record kind that `text` spells differently, or `null`. */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

@@ -1,5 +1,5 @@
 /*
- * Each record of a mend, a file of corrected rejects, names the job (`sluice_job`) and row
+ * A mend loads a file of corrected rejects. Each record names the job (`sluice_job`) and row
  * (`sluice_row`) that it corrects. The corrected rows are stored when the mend ends, because
  * storing them with each chunk would slow the chunks down.
  */
@@ -23,7 +23,10 @@ const SEARCHED_RECORDS = 10_000;
 /** `null` if the record cannot be read. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
-/** In NDJSON, the first record specifies the mended job. In CSV, the first one with a job does. */
+/**
+ * In NDJSON, the first record specifies the mended job. In CSV, the first record with a job
+ * specifies it.
+ */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
   environmentId: number,

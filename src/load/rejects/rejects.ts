@@ -76,7 +76,10 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/** A file that can be corrected. Memory use is bounded. @throws InputError `not_found` */
+/**
+ * Yields a file of rejects that can be corrected. Memory use is bounded.
+ * @throws InputError `not_found`
+ */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -97,7 +100,9 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** Without the rejects, whose memory can then be freed while a slow reader takes the lines. */
+/**
+ * Does not return the rejects, so their memory can be freed while a slow reader takes the lines.
+ */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -247,7 +252,7 @@ function shownName(name: string): string {
     .toWellFormed();
 }
 
-/** For records that need a preset, and events that do not state their kind. */
+/** The reason if records need a preset, or if events do not state their kind. */
 function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
   const foreign =

@@ -41,7 +41,7 @@ interface RefusedFrom {
   readonly isSecret: boolean;
 }
 
-/** COPY saves about the time for determining the causes. */
+/** COPY saves about as much time as determining the causes takes. */
 export async function insertRejects(
   { client }: Transaction,
   { loadId, isSecret }: RefusedFrom,
@@ -244,8 +244,8 @@ export async function readMended(db: Database, environmentId: number, jobId: str
 }
 
 /**
- * The load whose rejects this load corrects, and the file of this load. `null` if there is none of
- * the two, or if the pass does not load records.
+ * The load whose rejects this load corrects, and the file of this load. `null` if one of them does
+ * not exist, or if the pass does not load records.
  */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
@@ -285,8 +285,9 @@ export interface LoadedSince {
 }
 
 /**
- * Refused records of a load that have since been loaded from corrected files, and the jobs. Records
- * that were refused and corrected several times count, jobs that were taken back do not.
+ * Refused records of a load that have since been loaded from corrected files, and the jobs that
+ * loaded them. Records that were refused and corrected several times count. Jobs that were taken
+ * back do not.
  */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(

@@ -18,7 +18,8 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 /**
  * The columns of the source, then the reason. Cells keep their bytes, except that formulas get an
  * apostrophe, which a load removes. A record that does not fit the columns could corrupt the next
- * ones: it is text in `sluice_raw`, without an id, so it is refused again unless it is corrected.
+ * ones, so its text is in `sluice_raw`. It has no id, so it is refused again unless it is
+ * corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
@@ -72,8 +73,8 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Each record as in the source, with the reason under additional keys. A record that is not an
- * object is text in `sluice_raw`, without an id, so it is refused again unless it is corrected.
+ * Each record as in the source, with the reason under additional keys. If a record is not an
+ * object, its text is in `sluice_raw`. It has no id, so it is refused again unless it is corrected.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -175,7 +176,7 @@ interface RecordCell {
   readonly text: string;
 }
 
-/** The cells of a record with such a code are unknown. */
+/** If a record has one of these codes, its cells are unknown. */
 const withoutCells: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',

@@ -54,7 +54,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** Without a company, its properties are missing. */
+/** If a user has no company, the properties of the company are missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb
@@ -81,7 +81,9 @@ function testProfile(
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
 
-/** Columns tested like properties, in preference to properties of the same name. */
+/**
+ * Columns that are tested like properties. They take precedence over properties with the same name.
+ */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
   ['company_id', 'id'],
@@ -119,9 +121,9 @@ function happened(
 }
 
 /**
- * Users with `atLeast` to `atMost` events. As a derived table, PostgreSQL can count the events of
- * all users or of one. In `in (select …)`, it would keep all counts in memory, or scan the events
- * for each user.
+ * Users with `atLeast` to `atMost` events. If this query is a derived table, PostgreSQL can count
+ * the events of all users or of one. In `in (select …)`, it would keep all counts in memory, or
+ * scan the events for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

@@ -140,7 +140,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Strings with a cast. In COPY, `src/postgres/copy-out.ts` makes settings of these parameters.
+ * All parameters are strings with a cast, because `src/postgres/copy-out.ts` replaces them by
+ * settings in COPY.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -156,7 +157,7 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * PostgreSQL hashes a subquery after `in`, but only a constant array.
+ * After `in`, PostgreSQL hashes a subquery, but an array only if it is constant.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -203,7 +204,7 @@ function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
-/** By bytes, without collations and wildcards. */
+/** Compares bytes, without collations and wildcards. */
 function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
@@ -228,7 +229,7 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/** Dates are days in UTC. An instant is greater than a date after the end of that day. */
+/** Dates are days in UTC. An instant is greater than a date if it is after the end of that day. */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
@@ -287,7 +288,7 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/** In bytes, because numbers and dates are ASCII. */
+/** Counts bytes, because numbers and dates are ASCII. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }

@@ -73,7 +73,7 @@ class Reader {
     return { kind, segments };
   }
 
-  /** A group must be the only member of its object. Reports others. */
+  /** A group must be the only member of its object. Reports other members. */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;

@@ -74,7 +74,8 @@ export interface UserScope extends SegmentScope {
 }
 
 /*
- * The language of docs/segments.md: a schema for each condition, and one of all for editors.
+ * Schemas for the language of docs/segments.md: one for each condition, and one with all conditions
+ * for editors.
  */
 
 const text = (minLength: number, maxLength: number) =>

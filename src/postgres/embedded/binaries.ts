@@ -47,8 +47,8 @@ export async function provideBinaries({
 }
 
 /**
- * Folders for a copy. For root, the account that runs the server must be able to enter them.
- * Otherwise, the copy is in the data directory.
+ * Folders in which a copy may be. If this process runs as root, the account of the server must be
+ * able to enter them. Otherwise, the copy is in the data directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
@@ -136,8 +136,9 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Copies for an account that cannot reach node_modules, or if links are missing there. Renamed when
- * complete. `home` must be ours and writable only by us, so that nobody can put programs there.
+ * Copies the package for an account that cannot reach node_modules, or if links are missing there.
+ * The copy is renamed when it is complete. `home` must be ours and writable only by us, so that
+ * nobody can put programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
   // Lets the account enter despite a strict umask. An existing folder keeps its mode.

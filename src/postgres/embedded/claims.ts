@@ -16,8 +16,8 @@ import {
 const run = promisify(execFile);
 
 /**
- * Maximum of a clean ("fast") shutdown. Its checkpoint writes all changed shared_buffers, which
- * takes a while on a slow disk.
+ * Maximum time of a clean ("fast") shutdown. Its checkpoint writes all changed shared_buffers,
+ * which takes a while on a slow disk.
  */
 export const SHUTDOWN_DEADLINE_MS = 60_000;
 const pollMs = 25;
@@ -85,7 +85,7 @@ async function isOrphan(pid: number): Promise<boolean> {
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
-/** /proc/PID/stat from the state on. `undefined` if it cannot be read. */
+/** Fields of /proc/PID/stat, starting with the state. `undefined` if it cannot be read. */
 async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -141,9 +141,9 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces the pid of another program by one that no process has. The file must stay: with it,
- * PostgreSQL finds the shared memory of a killed server, which children may still use. Does nothing
- * if no process has the pid, or if the file has another one now.
+ * Replaces the pid of another program by one that no process has. The file must stay, because
+ * PostgreSQL needs it to find the shared memory of a killed server. Child processes may still use
+ * that memory. Does nothing if no process has the pid, or if the file has another one now.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

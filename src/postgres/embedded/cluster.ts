@@ -30,8 +30,8 @@ export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /**
- * A failed attempt leaves a folder named by pid. At this age, a live process with that pid is
- * another one, and the folder is removed.
+ * A failed attempt leaves a folder named by pid. If the folder is older than this, a live process
+ * with that pid is another one, and the folder is removed.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
@@ -46,7 +46,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // Not kept, because nothing logs in as the superuser.
+    // This password is not kept, because nothing logs in as the superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -120,8 +120,8 @@ async function runSingleUser(
 }
 
 /**
- * For bulk loads on a machine that also runs Node. Passed as arguments of the server, so no file
- * changes.
+ * Settings for bulk loads on a machine that also runs Node. They are passed as arguments of the
+ * server, so no file changes.
  */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
@@ -178,7 +178,7 @@ function housekeeping({ platform }: Machine): Record<string, string> {
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // A stuck transaction may hold locks. None of sluice is idle for that long.
+    // A stuck transaction may hold locks. No transaction of sluice is idle for that long.
     idle_in_transaction_session_timeout: '5min',
     // Ends statements of killed workers. Only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),

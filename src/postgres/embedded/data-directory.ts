@@ -41,7 +41,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Even a dangling link exists. */
+/** Also true for a dangling link. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
@@ -49,7 +49,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries: a program that a killed process started may still be creating its last file. */
+/** Retries, because a program that a killed process started may still be creating its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }

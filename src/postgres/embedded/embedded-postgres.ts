@@ -30,19 +30,24 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** Time of an "immediate" shutdown, which follows a late clean one. SIGKILL follows it. */
+/**
+ * Maximum time of an "immediate" shutdown, which starts if the clean one takes too long. Then
+ * SIGKILL follows.
+ */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
 
-/** Keeps this process alive until it is stopped, and ends with it. */
+/**
+ * A running server. It keeps this process alive until `stop` is called, and ends with this process.
+ */
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
   readonly version: string;
-  /** When the server process has ended. Never rejects. */
+  /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Cleanly, or by force after a deadline. May be called repeatedly. */
+  /** Stops the server cleanly, or by force after a deadline. May be called repeatedly. */
   stop(): Promise<void>;
 }
 
@@ -170,7 +175,10 @@ function startAgain(
   return retry({ pauseMs, signal, onRetry }, () => start(options)).catch(() => undefined);
 }
 
-/** URL of the running server, or `undefined`. A login excludes a stale lock file. */
+/**
+ * URL of the running server, or `undefined`. A successful login shows that the lock file is not
+ * stale.
+ */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);
