@@ -52,7 +52,10 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
   });
 }
 
-/** This COMMIT waits for the disk, where the asynchronous commits of the chunks then are too. */
+/**
+ * This COMMIT waits until it is on the disk. The asynchronous commits of the chunks are then there
+ * too.
+ */
 async function complete(
   context: LoadContext,
   claim: TaskClaim,
@@ -79,7 +82,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** After a pass that only checked the file: the tasks that now load the chunks. */
+/** The tasks that load the chunks after a pass that only checked the file. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }

@@ -28,7 +28,7 @@ export async function followLoad(
   if (load.endedAt === null) return load;
   const read = async () => {
     const { isOpen, fields } = await readShown({ db, loads }, environmentId, load);
-    // Read after the fields of capabilities, whose work may have changed the load.
+    // The load is read after the fields, because the work of capabilities may have changed it.
     const last = await requireLoad({ db }, environmentId, jobId);
     return { last, fields, endedAt: isOpen ? null : last.endedAt };
   };

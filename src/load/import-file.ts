@@ -30,7 +30,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Receives a file, or standard input, as an upload over HTTP is received. */
+/** Receives a file, or standard input, in the same way as an upload over HTTP. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -231,7 +231,7 @@ export function renderImported(
         ? null
         : renderLoadDetail(load, shown, result, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // As in the HTTP API.
+    // The format is the same as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,

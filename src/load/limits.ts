@@ -1,16 +1,19 @@
 import { KiB } from '../base/limits.ts';
 
 /**
- * Records of each CSV chunk from which the types of properties are detected. A property with this
- * many dates has its further values only compared with the pattern of a date.
+ * Records of each CSV chunk from which the types of properties are detected. After this many dates,
+ * further values of a property are only compared with the pattern of a date.
  */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;
-/** Then a worker pauses, to renew its lease, handle signals and continue other chunks. */
+/**
+ * After this many records, a worker pauses to renew its lease, handle signals and continue other
+ * chunks.
+ */
 export const RECORDS_AT_A_TIME = 1_000;
-/** Counted from the last byte. */
+/** An upload is kept for this time after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Further causes of a job are only counted. */
+/** Maximum number of causes that are shown for a job. Further causes are only counted. */
 export const MAX_SHOWN_CAUSES = 50;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;

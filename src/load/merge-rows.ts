@@ -23,9 +23,9 @@ type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 const none: Refused = new Map();
 
 /**
- * Merges users, companies, companies to which only users refer, then events. All writers use this
- * order, so deadlocks are rare. After one, the chunk is repeated. `companies` are the companies of
- * users that may not exist yet. Default: all.
+ * Merges users, then companies, then companies to which only users refer, then events. All writers
+ * use this order, so deadlocks are rare. After a deadlock, the chunk is repeated. `companies` are
+ * those of the users' companies that may not exist yet. Default: all.
  */
 export async function mergeRows(
   transaction: Transaction,

@@ -19,7 +19,7 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** The search for unchanged records is worthwhile if one of this many records is unchanged. */
+/** The search for unchanged records is worthwhile if at least one in this many is unchanged. */
 const worthwhileShare = 8;
 /** Maximum number of consecutive chunks that are read without the search. */
 const maxUnsearched = 64;
@@ -152,8 +152,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Only counts records whose digests are unchanged. A transaction that writes such a profile in the
- * meantime has the same effect as afterwards. The finish task finds keys of several chunks.
+ * Only counts records whose digests are unchanged. If another transaction writes such a profile in
+ * the meantime, the result is the same as if it wrote the profile afterwards. The finish task finds
+ * keys that occur in several chunks.
  */
 export async function readChanged(
   context: LoadContext,
@@ -187,7 +188,10 @@ function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
-/** After a search with too few unchanged records, four chunks skip it, then twice as many. */
+/**
+ * If a search finds too few unchanged records, the next four chunks are read without a search.
+ * After each further search with too few, this number doubles.
+ */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {
     memory.nextUnsearched = 0;

@@ -94,7 +94,7 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/** Records that earlier attempts have read. A retry continues where the load stopped. */
+/** Number of records that earlier attempts have read. A retry continues where the load stopped. */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -107,7 +107,10 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/** In no particular order. The position in the lane is read only for a single job. */
+/**
+ * Returns the loads in no particular order. The position in the lane is read only if there is just
+ * one job.
+ */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await (jobIds.length === 1 ? prepared(db) : db)
@@ -134,7 +137,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // Until its first chunk starts, a plan that is applied keeps the counts from planning.
+    // When a plan is applied, the row keeps the counts from planning until the first chunk starts.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
@@ -147,7 +150,10 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
       failure: toFailure(failureCode, failureMessage),
       /** `null` unless a guard has held the load. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
-      /** Jobs ahead in the lane. 0 while the job is running, `null` after its end and in lists. */
+      /**
+       * Number of jobs ahead in the lane. 0 while the job is running, `null` after its end and in
+       * lists.
+       */
       queuePosition: queuePosition(status, ahead),
     };
   });
@@ -286,7 +292,7 @@ export async function readLoadEnd(context: SeamsContext, environmentId: number, 
 /** Dry runs and plans change nothing. */
 const writes: RawBuilder<unknown> = sql`l.pass not in ('dry_run', 'plan')`;
 
-/** In the order of the lane. */
+/** Returns job ids in the order of the lane. */
 export async function findUnfinishedLoads(db: Database, environmentId: number): Promise<string[]> {
   const rows = await rowsOf<{ jobId: string }>(db)`
     select l.job_id as "jobId"
@@ -296,7 +302,7 @@ export async function findUnfinishedLoads(db: Database, environmentId: number): 
   return rows.map(({ jobId }) => jobId);
 }
 
-/** Loads for which a queued export is waiting. 0 if it was not requested to wait. */
+/** Number of loads for which a queued export is waiting. 0 if the export does not have to wait. */
 export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
   return countOf(db)`
     select count(*)

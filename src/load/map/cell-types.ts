@@ -91,7 +91,10 @@ interface Typed {
   readonly code: Reason['code'];
   /** Completes the message `column is not …`. */
   readonly what: string;
-  /** JSON, but strings without their quotes. `null` if `text` is not a value of this type. */
+  /**
+   * Returns JSON, but a string without its quotes. Returns `null` if `text` is not a value of this
+   * type.
+   */
   readonly read: (text: string) => string | null;
 }
 

@@ -29,7 +29,7 @@ export const kind = {
   container: 6,
 } as const;
 
-/** A record has at most one cell of each role from `userId` to `removed`. These are the fields. */
+/** The roles from `userId` to `removed` are the fields. A record has at most one cell of each. */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -41,7 +41,9 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Also a property. A record that contains only its id and `removed: true` is refused. */
+  /**
+   * The cell is also a property. A record that contains only its id and `removed: true` is refused.
+   */
   removed: 10,
   /** User mentioned in a record of a load of companies. */
   userOfCompany: 11,
@@ -82,7 +84,7 @@ export class CellList {
   starts: Int32Array = new Int32Array(initialCells);
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
-  /** Indexes of the cells in jsonb's order. `null` for the order of the record. */
+  /** Indexes of the cells in jsonb's order. `null` if the cells stay in the order of the record. */
   order: Int32Array | null = null;
   /** In CSV, an empty cell has no value, and types are detected only in sampled records. */
   isCsv = false;
@@ -117,7 +119,10 @@ export class CellList {
     return size;
   }
 
-  /** Moves all cells to a new buffer. Returns by how many bytes they can grow in COPY text. */
+  /**
+   * Moves all cells to a new buffer. Returns the number of bytes by which they can grow in COPY
+   * text.
+   */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
     let at = 0;
@@ -197,7 +202,7 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** In bytes. Values of a short text need not be measured. */
+  /** Length of the text in bytes. If it is short, its values need not be measured. */
   readonly length: number;
 }
 
@@ -213,7 +218,7 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /** `path` is that of `object` in the record. Returns the reason for refusing a property. */
+  /** `path` is the path of `object` in the record. If a property is refused, returns the reason. */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
@@ -254,7 +259,7 @@ export class CellFiller {
 
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** JSON, but strings without their quotes. */
+/** Returns JSON, but a string without its quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -271,7 +276,7 @@ export function kindOf(value: unknown, text: string): number {
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/* A shape is 1 for the roles whose cells become properties of a row. */
+/* A shape contains 1 for each role whose cells become properties of a row. */
 export const ofProfile = shape(
   removed,
   userOfCompany,

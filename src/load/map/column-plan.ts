@@ -28,8 +28,9 @@ export const eventColumns = [
 ] as const;
 
 /**
- * `url` is a role only if records state their kind. `ignored` are columns that `map` excludes,
- * those of a file of rejects and, in files of profiles, `first_seen_at` and `last_seen_at`.
+ * `url` is a role only if records state their kind. Columns that `map` excludes are `ignored`, and
+ * so are the additional columns of a file of rejects. In files of profiles, `first_seen_at` and
+ * `last_seen_at` are `ignored` too.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
@@ -90,8 +91,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * The records of a single object without an id are probably in an array under an unknown key.
- * `arrays` are the paths of its arrays of objects.
+ * If a file is a single object without an id, the records are probably in an array under an unknown
+ * key. `arrays` are the paths of the arrays that contain objects.
  * @throws InputError `unrecognised_columns`
  */
 export function requireRecord(
@@ -189,7 +190,7 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   throw inputError('invalid_field', message, `column: ${column}`);
 }
 
-/** By length, then by bytes, so that PostgreSQL does not have to sort. */
+/** Sorts by the length of the name, then by its bytes, so that PostgreSQL does not have to sort. */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;

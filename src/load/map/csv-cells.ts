@@ -286,7 +286,10 @@ export class CsvChunk {
   }
 }
 
-/** Names the column at fault if the record has a cell for each column, in `cells`. */
+/**
+ * If `cells` is not `null`, it contains a cell for each column, and the reason names the column at
+ * fault.
+ */
 function notUtf8Csv(
   bytes: Buffer,
   start: number,

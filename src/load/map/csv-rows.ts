@@ -145,7 +145,9 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads columns with a declared type. Returns the reason why a cell does not have it. */
+  /**
+   * Reads the cells of columns with a declared type. Returns a reason if a cell has another type.
+   */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;

@@ -14,9 +14,9 @@ import { doubled, KeyHashes, KeyTable } from './key-table.ts';
  * Event rows in one reused buffer, as COPY text: environment TAB user TAB id TAB kind TAB name TAB
  * company or \N TAB source TAB time TAB {metadata} NEWLINE An id is unique per user, so user and id
  * are the key of a row. An event without an id gets a content id: the first 72 bits of the SHA-256
- * of its row, in base64url. In the hashed row, the id is 12 digits, the number of identical rows
- * before this one (the occurrence), and a missing time is zeros. The same file must always get the
- * same ids, so this layout must never change.
+ * of its row, in base64url. In the hashed row, the id is the number of identical rows before this
+ * one (the occurrence), in 12 digits. A missing time is written as zeros. The same file must always
+ * get the same ids, so this layout must never change.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -28,7 +28,10 @@ const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/* Flags of a row: its record specifies the id, or no time. The kind begins at KIND_SHIFT. */
+/*
+ * Flags of a row. GIVEN: the record specifies the id. UNTIMED: the record specifies no time. The
+ * kind begins at KIND_SHIFT.
+ */
 const GIVEN = 1;
 const UNTIMED = 2;
 const KIND_SHIFT = 2;
@@ -41,7 +44,7 @@ export interface WrittenEvent {
   readonly idEnd: number;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** The bytes there have no meaning if the record specifies no time. */
+  /** If the record specifies no time, the bytes at this position have no meaning. */
   readonly timeStart: number;
   /** Milliseconds since 1970, or `null`. */
   readonly ms: number | null;
@@ -78,7 +81,10 @@ export class EventBuffer {
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
-  /** For the first row of each key, the rows with the same content or the same given id. */
+  /**
+   * Stored for the first row of each key. `#contents` is the number of rows with the same content,
+   * `#givens` the number of rows with the same given id.
+   */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
   /** Hashes of the keys of rows that have a content id. */
@@ -101,7 +107,7 @@ export class EventBuffer {
     }
   }
 
-  /** As they appear in the COPY text. */
+  /** Returns the ids as they appear in the COPY text. */
   referencedIds(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -142,7 +148,10 @@ export class EventBuffer {
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /** The caller writes at most `length` bytes, from the user on, at the returned position. */
+  /**
+   * Returns the position at which the caller writes the row, beginning with the user. The caller
+   * may write at most `length` bytes.
+   */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
@@ -293,7 +302,7 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Without repeats of a given id. */
+  /** Returns the rows, except those that repeat a given id. */
   #firstRows(includes: RecordFilter): number[] {
     const heads = new Set<number>();
     const rows: number[] = [];

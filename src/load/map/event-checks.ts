@@ -136,7 +136,7 @@ export class EventTimes {
 
   /**
    * Copies the time in [start, end) in the format of `Instant`. Returns milliseconds since 1970, or
-   * NaN unless the format is `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`, or the same with a T.
+   * NaN unless the format is `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`. A T may replace the space.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;

@@ -50,8 +50,9 @@ function halvesOf(bytes: Buffer, flags: number): [high: number, low: number] {
 }
 
 /**
- * Counts equal events of a file. `next`, called in file order, returns the number of earlier rows
- * with the same key: user and given id, or the content id of the first occurrence.
+ * Counts equal events of a file. `next` must be called in file order. It returns the number of
+ * earlier rows with the same key. A key is a user and a given id, or the content id of the first
+ * occurrence.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;

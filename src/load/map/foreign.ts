@@ -3,9 +3,10 @@ import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Foreign records need a preset, or have the name and time of an event but no `event_type`. With a
- * user's id, they would overwrite properties of profiles, so they are refused until the load
- * specifies their kind. The messages do not suggest an id (docs/decisions/loading.md).
+ * Foreign records need a preset, or have the name and time of an event but no `event_type`. If they
+ * contain a user's id, they could be loaded as profiles, and would overwrite properties. They are
+ * therefore refused until the load specifies their kind. The messages do not suggest an id
+ * (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -72,7 +73,10 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key', names: readonly
   return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or rename them ${using('map', first)}${rest}; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
 }
 
-/** For names that the record does not have yet. Omits names that a shell would have to quote. */
+/**
+ * Example of `map` for our names that the record lacks. Omits names that a shell would have to
+ * quote.
+ */
 function exampleMap(names: readonly string[]): string[] {
   const forms = [
     ['event_name', eventName],

@@ -23,7 +23,10 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/* Limits of an object, and of the depth of its members. The parser reads what exceeds them. */
+/*
+ * Maximum number of members of an object, and their maximum depth. The parser reads objects that
+ * exceed them.
+ */
 const MAX_WALKED_MEMBERS = 1_024;
 const MAX_WALKED_DEPTH = 8;
 /** Longer numbers may be too large to be stored. */

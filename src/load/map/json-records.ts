@@ -22,7 +22,7 @@ export interface RecordReading {
 const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
-/** Left to the parser. The value of `company` is mostly an object. */
+/** Names that are left to the parser. The value of `company` is mostly an object. */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
@@ -259,7 +259,10 @@ function takeCompanyId(object: JsonObject): Taken {
 const nothingTaken: Taken = { reason: null, company: null };
 const refused = (reason: Reason): Taken => ({ reason, company: null });
 
-/** Returns a reason if the values differ or one is not an id, and `null` if there is no id. */
+/**
+ * Returns the id that all values agree on, or `null` if there is none. Returns a reason if the
+ * values differ or one is not an id.
+ */
 function agreedId(ids: Readonly<Record<string, unknown>>): string | Reason | null {
   let first: readonly [column: string, id: string] | null = null;
   for (const [column, value] of Object.entries(ids)) {

@@ -11,8 +11,9 @@ const maxRows = 2 ** 20;
 
 /**
  * Sorts rows approximately by key, because PostgreSQL fills or searches an index in two thirds of
- * the time if neighbouring keys follow each other. Sorting whole keys would be slow: each becomes a
- * number of the first characters in which keys differ, and the row.
+ * the time if neighbouring keys follow each other. Sorting whole keys would be slow. Instead, each
+ * row becomes one number, made from the first characters in which keys differ and from the row's
+ * number.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);

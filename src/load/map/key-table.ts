@@ -4,8 +4,8 @@ import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
 /**
- * Half of the slots are always free. A key that needs more probes was probably chosen by somebody
- * who knows the seed of the hash, so the table gets a new one.
+ * Half of the slots are always free, so hardly any key needs this many probes. A key that needs
+ * more was probably chosen by somebody who knows the seed. The table then gets a new seed.
  */
 const maxProbes = 512;
 
@@ -232,7 +232,7 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // All words of four bytes, a word with the remaining bytes and the length, and three rounds.
+    // One round per word of four bytes, one for the remaining bytes and the length, and three more.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;

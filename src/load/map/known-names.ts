@@ -44,12 +44,12 @@ export class KnownNames {
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /** Precedes the first name of every object, which it predicts. 0xff is not valid in UTF-8. */
+  /** Precedes the first name of every object, and predicts it. 0xff is not valid in UTF-8. */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is called once for every name, as a byte string. */
+  /** `roleOf` gets every name once, as a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }
@@ -103,8 +103,8 @@ export class KnownNames {
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * The order in which jsonb stores members: by length of the name, then by its bytes. It is not
- * computed again for the names of the last call.
+ * The order in which jsonb stores members: by length of the name, then by its bytes. If the names
+ * are those of the previous call, the order is not computed again.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);

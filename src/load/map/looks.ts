@@ -10,7 +10,7 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   ip: isIpAddress,
 };
 
-/** Share of the values of a column. */
+/** Minimum share of a column's values that must have the look. */
 const leastShare = 0.9;
 /** By chance, a tenth of all strings of digits have a valid check digit. */
 const leastCards = 5;

@@ -118,7 +118,7 @@ class NdjsonKeys {
     return null;
   }
 
-  /** True for a string without escapes, whose position it stores. */
+  /** True if the value is a string without escapes. Stores its position. */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;

@@ -6,10 +6,15 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 export const DIGEST_CHARS = 32;
 
-/** Raise it when the mapping of records to rows changes: stored digests then match no record. */
+/**
+ * Must be raised when the mapping of records to rows changes. Stored digests then match no record.
+ */
 const mappingVersion = 2;
 
-/** Derived from the environment's `secret` and all that determines a row besides its record. */
+/**
+ * Derives the key from the environment's `secret`, and from all that determines a row apart from
+ * its record.
+ */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
   const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
   return Int32Array.from({ length: 4 }, (_, word) => bytes.readInt32LE(4 * word));
@@ -22,7 +27,10 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /** Keys for the last block: doubled once if it is complete, twice if it is padded. */
+  /**
+   * Keys for the last block. They are doubled once for a complete block, and twice for a padded
+   * one.
+   */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 

@@ -20,7 +20,7 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 
 const NUL = 0;
 
-/** A line of a rewritten CSV. It begins with U+0000, and records that contain it are refused. */
+/** A line of a rewritten CSV. It begins with U+0000, which no accepted record contains. */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
   const [message, cutBytes] = [refused.message, refused.raw].map((each) =>

@@ -49,7 +49,7 @@ export class RowBuffer {
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** One value per row. The properties are those without braces. */
+  /** One value per row. The ends of the properties exclude the closing brace. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -68,8 +68,8 @@ export class RowBuffer {
   }
 
   /**
-   * With `stamp`, the last columns of the profile table instead of the flags, rows can be copied
-   * directly into that table. `stamp` begins with a TAB and ends with a newline.
+   * `stamp` contains the last columns of the profile table. It replaces the flags, so that rows can
+   * be copied directly into that table. It begins with a TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;

@@ -24,7 +24,7 @@ export const MAX_ESCAPED_BYTES = 7;
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
-/** Writes a row after the last row of a buffer, of which it becomes a part with `endRow`. */
+/** Writes a row after the last row of a buffer. `endRow` makes it a part of the buffer. */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
@@ -99,7 +99,10 @@ export class RowText {
     return problemOf(text.length, column);
   }
 
-  /** For a repeated name, jsonb stores the last value: `metadata` before the cells, then `page`. */
+  /**
+   * For a repeated name, jsonb stores the last value. `metadata` therefore takes precedence over
+   * the cells, and the cells over `page`.
+   */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
     const first = this.#at;

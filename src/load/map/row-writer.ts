@@ -175,7 +175,7 @@ export class ProfileRow {
     return null;
   }
 
-  /** Exports write such records, of only an id and `removed: true`. */
+  /** Exports write such records, which contain only an id and `removed: true`. */
   #isTombstone(cells: RecordCells): boolean {
     const { own, metadata } = cells;
     const cell = cells.fields[role.removed] ?? -1;

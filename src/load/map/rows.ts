@@ -67,7 +67,7 @@ export class Rows {
     return this.#rejects;
   }
 
-  /** Number of properties that were omitted for an empty name. */
+  /** Number of properties that were omitted because their names were empty. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -162,8 +162,9 @@ export class Rows {
   }
 
   /**
-   * `properties` is the number of properties lost for an empty name. Such a record gets no digest:
-   * the next load would otherwise skip it without counting the loss.
+   * `properties` is the number of properties that are lost because their names are empty. A record
+   * that loses any gets no digest. Otherwise, the next load would skip it without counting the
+   * loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -247,8 +248,8 @@ export interface RecordStage extends JudgeStage {
   reset(): void;
   /**
    * Returns the reason for refusing the record, or `null`. `shape` specifies which cells are
-   * properties. May change the cells, which later steps see as stored. A repeated call does
-   * nothing.
+   * properties. May change the cells. Later steps see the changed values, which are also stored. A
+   * repeated call does nothing.
    */
   judgeCells(
     entity: PropertyEntity,

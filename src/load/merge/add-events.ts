@@ -1,7 +1,8 @@
 /*
  * New events are copied directly into their table. A batch with events that exist is merged from
  * temporary tables. The primary key of `events` contains the time and makes content ids unique. A
- * given id, or that of an event without a time, can recur: `event_ids` makes it unique per user.
+ * given id can recur with another time, and so can the id of an event without a time. `event_ids`
+ * makes these ids unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';

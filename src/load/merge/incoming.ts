@@ -60,7 +60,10 @@ export interface MergeScope {
   readonly canUseContainment: boolean;
   /** Rows that the tally counts. It never counts additional rows. */
   readonly counted: 'all' | 'some' | 'none';
-  /** Store the hashes of the keys: other chunks may contain them, or a capability needs them. */
+  /**
+   * True if the hashes of the keys must be stored, because other chunks may contain the keys or a
+   * capability needs the hashes.
+   */
   readonly keepKeys: boolean;
 }
 
@@ -130,7 +133,10 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
     : same;
 }
 
-/** `touches`: chunks of this load that have written the row. `lastChunk`: the highest of them. */
+/**
+ * `touches` is the number of chunks of this load that have written the row. `lastChunk` is the
+ * highest number of such a chunk.
+ */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);
   return {

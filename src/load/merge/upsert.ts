@@ -77,7 +77,8 @@ function countedExpression(scope: MergeScope) {
 }
 
 /**
- * Also writes rows of another chunk of this load, which store their highest and number of chunks.
+ * Also writes rows that another chunk of this load has written. Each row stores how many chunks of
+ * the load have written it, and the highest number of such a chunk.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
@@ -117,9 +118,9 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Must be called after the companies of the chunk have been merged, which would otherwise not count
- * as inserted. `named` are the companies that may not exist. Default: all in the batch. With
- * `keepKeys`, the finish task finds records of the new companies in other chunks.
+ * Must be called after the companies of the chunk have been merged. Otherwise, these would not
+ * count as inserted. `named` are the companies that may not exist. Default: all companies in the
+ * batch. With `keepKeys`, the finish task finds records of the new companies in other chunks.
  */
 export async function createCompanies(
   db: Database,

@@ -62,7 +62,10 @@ export async function requirePlannedRows(
 export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
-/** A line of NDJSON is a profile before and after the load, a line of CSV one difference. */
+/**
+ * A line of NDJSON contains a profile before and after the load. A line of CSV contains one
+ * difference.
+ */
 export async function* exportPlan(
   { db }: Context,
   jobId: string,

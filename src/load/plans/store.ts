@@ -185,7 +185,9 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
-/** At most MAX_PLAN_PROPERTIES rows, each with the totals of all properties too. */
+/**
+ * Returns at most MAX_PLAN_PROPERTIES rows. Each row also contains the totals of all properties.
+ */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
     select
@@ -223,7 +225,10 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
     order by appear + change + go desc, entity desc, name`;
 }
 
-/** The rows expire with the file of the load. The summaries identify no profile, and remain. */
+/**
+ * The rows expire with the file of the load. The summaries remain, because they identify no
+ * profile.
+ */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }

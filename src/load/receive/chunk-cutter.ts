@@ -5,7 +5,7 @@ interface HeldRecord {
   readonly end: number;
   readonly line: number;
   readonly oversized: boolean;
-  /** End of the blank lines that follow. */
+  /** End of the blank lines after the record. */
   blankEnd: number;
 }
 

@@ -43,8 +43,8 @@ export class CsvOpening {
   }
 
   /**
-   * Returns the consumed bytes and lines. The caller must pass the remaining bytes again, with the
-   * next ones after them. `header` is set when the next byte belongs to a record.
+   * Returns the consumed bytes and lines. The remaining bytes must be passed again, followed by the
+   * next ones. `header` is set when the next byte belongs to a record.
    * @throws InputError for an unusable header, or if the dialect is unclear
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {

@@ -74,7 +74,7 @@ interface RewriteContext {
   readonly temporaryCopies: TemporaryCopies;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** Limits how much the file may grow when it is unpacked. */
+  /** The number of sent bytes limits how much the file may grow when it is unpacked. */
   readonly sent: ByteCounter;
   readonly maxInflatedBytes: number;
   readonly notes: string[];

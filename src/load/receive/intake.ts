@@ -7,7 +7,10 @@ const UPLOAD_RATE_WINDOW_MS = 10_000;
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
-  /** Checked whenever this process has waited UPLOAD_RATE_WINDOW_MS in total. 0 allows any rate. */
+  /**
+   * Checked whenever the waiting times of this process add up to UPLOAD_RATE_WINDOW_MS. 0 allows
+   * any rate.
+   */
   readonly minBytesPerSecond: number;
   /** Maximum time without a byte. */
   readonly stallMs: number;
