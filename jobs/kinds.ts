@@ -1,6 +1,6 @@
 /*
- * Kinds of background tasks: the errors that each tolerates, its pauses, what follows a final
- * failure, and the function in src/ that it calls. `worker.ts` runs the tasks.
+ * Defines the kinds of background tasks. Each states which errors it tolerates, how long it pauses,
+ * what follows a final failure, and which function in src/ it calls. `worker.ts` runs the tasks.
  */
 
 import { ConflictError } from '../src/base/errors.ts';
@@ -46,9 +46,9 @@ export const exportJob: TaskKind<ExportContext> = {
   reconcile: removeLeftovers,
 };
 
-/** Consecutive lost workers after which a deletion fails. Progress resets the count. */
+/** A deletion fails after this many consecutive lost workers. Progress resets the count. */
 export const MAX_DELETION_LOSSES = 10;
-/** Consecutive errors after which a deletion fails. Progress resets the count. */
+/** A deletion fails after this many consecutive errors. Progress resets the count. */
 const MAX_DELETION_FAILURES = 5;
 
 export const deletionJob: TaskKind<DeletionContext> = {
@@ -76,7 +76,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Fault tests replace the work of the capabilities by `seams`. */
+/** Fault tests use `seams` to replace the work of the capabilities. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

@@ -6,7 +6,7 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** After so many workers lost on the same task, the task is probably the cause. */
+/** If a task has lost this many workers, the task is probably the cause. */
 export const MAX_CHUNK_LOSSES = 10;
 /** Errors known to be transient do not count. */
 const MAX_CHUNK_FAILURES = 5;

@@ -21,17 +21,20 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Releases exports and deletions immediately, and chunks after `deadlineShare`. A released task
-   * does not lose an attempt.
+   * Releases exports and deletions immediately. Releases chunks after the share `deadlineShare` of
+   * the time for the shutdown. A released task does not lose an attempt.
    */
   stop(): Promise<void>;
 }
 
 export interface WorkerOptions {
-  /** Default: the worker of a single command, not of a service. */
+  /** Default: the process of a single command, not of a service. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Runs a task that several workers died with. Default: in this worker's process. */
+  /**
+   * Runs a task during which several workers have died. By default, it runs in this worker's
+   * process.
+   */
   readonly runAlone?: RunAlone;
 }
 

@@ -49,7 +49,7 @@ interface NewSession {
   readonly cookie: string;
 }
 
-/** Stored with sessions opened with ADMIN_KEY or a link. */
+/** The key id of sessions that were opened with ADMIN_KEY or a link. */
 const adminKeyId = 'ADMIN_KEY';
 
 /** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */

@@ -17,7 +17,10 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/** Per key or user, including ended sessions. A further session deletes the oldest. */
+/**
+ * Maximum number of sessions per key or user, including ended ones. A further session deletes the
+ * oldest.
+ */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -89,7 +92,7 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * The new key has the label and scopes of the first, which then expires at `oldExpiresAt`. @throws
+ * The new key has the label and scopes of the old one, which expires at `oldExpiresAt`. @throws
  * InputError `not_found` for an unknown or revoked key, `invalid_field` for invalid dates
  */
 export async function rotateApiKey(
@@ -186,7 +189,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** At most once a minute. */
+/** Stores the time of last use, at most once a minute. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -204,11 +207,12 @@ export interface NewSession {
   readonly keyId: string | null;
   readonly subject: string | null;
   /**
-   * HMAC of API_KEY or ADMIN_KEY, whose change ends the session. `null` for other ways to sign in.
+   * HMAC of API_KEY or ADMIN_KEY. If that key changes, the session ends. `null` for other ways to
+   * sign in.
    */
   readonly mark: Buffer | null;
   readonly client: string;
-  /** The session ends by CONSOLE_SESSION_MS at the latest. */
+  /** The session ends after CONSOLE_SESSION_MS at the latest. */
   readonly expiresAt: Date | null;
 }
 
@@ -271,7 +275,7 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Returns false if it had already ended. @throws InputError `not_found` */
+/** Returns false if the session had already ended. @throws InputError `not_found` */
 export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`now()` })

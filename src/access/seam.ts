@@ -25,7 +25,7 @@ export interface SignInContext extends ActContext {
 
 /** A way to sign in to the console. It also decides what its sessions may do. */
 export interface SignInWay<Session extends HeldSession = HeldSession> {
-  /** Stored with each session: at most 20 lower-case letters. */
+  /** Name stored with each session. At most 20 lower-case letters. */
   readonly holder: string;
   /** Called at each request. */
   admit(context: SignInContext, session: Session): Promise<Admission>;

@@ -49,7 +49,9 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
   return [`${name}=${value}`, ...attributes].join('; ');
 }
 
-/** By PUBLIC_URL or the proxy's header. A forged header can only restrict the cookie to TLS. */
+/**
+ * Judges by PUBLIC_URL or the proxy's header. A forged header can only restrict the cookie to TLS.
+ */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }

@@ -20,14 +20,15 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Look-ups of keys and cookies that have not been valid before. */
+/** Maximum number of simultaneous look-ups of keys and cookies that have not been valid before. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
 export const staticKeyId = 'API_KEY';
 
 /**
- * Compared with a key of an unknown id. A shorter response would reveal that the id does not exist.
+ * A key with an unknown id is compared with this digest. Without a comparison, the faster response
+ * would reveal that the id does not exist.
  */
 const noDigest = digestKey('');
 
@@ -70,7 +71,7 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // People see the time of last use, so the request does not wait for it.
+  // The time of last use is only shown to people, so the request does not wait until it is stored.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
@@ -88,7 +89,7 @@ async function defaultCaller(db: Database): Promise<Caller | KeyRefusal> {
 interface CachedCaller {
   readonly caller: Caller;
   readonly expiresAt: number;
-  /** Then, the next request renews the entry in the background. */
+  /** The first request after this time renews the entry in the background. */
   renewAt: number;
 }
 
@@ -103,7 +104,7 @@ interface KeyCacheOptions {
   readonly now?: () => number;
 }
 
-/** Longer headers cannot contain a key, so they are looked up each time. */
+/** Longer headers cannot contain a key, so they are not cached. */
 const maxHeaderLength = 256;
 
 /**
@@ -175,8 +176,8 @@ export class KeyCache {
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies at once if they have been valid before. The others share a small limit:
- * they could occupy all database connections.
+ * Looks up keys and cookies at once if they have been valid before. The others share a small limit,
+ * because they could occupy all database connections.
  */
 export class LookupTurns implements Turns {
   readonly #good = new Set<string>();

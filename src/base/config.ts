@@ -19,7 +19,7 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
   /** Absolute path. Not used if files are stored on S3. */
   readonly filesDir: string;
-  /** In PEM. `null` for the authorities built into Node. */
+  /** Certificate authorities in PEM. `null` for those built into Node. */
   readonly redisCa: string | null;
   readonly outboxDir: string;
   readonly workerPoolSize: number;
@@ -69,7 +69,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // `derive` needs a valid value for every setting, to report further problems.
+    // With a valid value for every setting, `derive` can report further problems.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -95,7 +95,8 @@ export function readSettingText(name: string, environment: Environment): string 
 }
 
 /**
- * Records the problem if `work` fails and returns `fallback`, so that all are reported together.
+ * Records the problem if `work` fails and returns `fallback`, so that all problems are reported
+ * together.
  */
 type Attempt = <T>(work: () => T, fallback: T) => T;
 
@@ -116,8 +117,8 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 }
 
 /**
- * Connections of a worker for leases and capabilities, besides one for each chunk loaded at the
- * same time.
+ * A worker has this many connections for leases and capabilities, and one for each chunk that it
+ * loads at the same time.
  */
 const extraConnections = 4;
 

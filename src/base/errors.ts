@@ -1,6 +1,9 @@
 import { type Naming, type Part, type Sentence, write } from './sentence.ts';
 
-/** HTTP statuses of the codes, on which callers rely. A bad record is a `Reject`, not an error. */
+/**
+ * HTTP status of each error code. Callers rely on the codes. A bad record is a `Reject`, not an
+ * error.
+ */
 export const errorCodes = {
   invalid_json: 400,
   missing_field: 400,
@@ -52,7 +55,10 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
-  /** Text and option names, so that `messageIn` can rename the options. Missing without options. */
+  /**
+   * The parts of the message, so that `messageIn` can rename options. Missing if there are no
+   * options.
+   */
   readonly parts?: readonly Part[];
 }
 

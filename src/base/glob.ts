@@ -5,7 +5,7 @@ const STAR = '*';
 /**
  * Returns a test of a whole string, where `*` matches any text. On a mismatch, only the last star
  * grows, because an earlier one cannot help. The time is at most the product of the lengths. A
- * regular expression could be exponential in the stars.
+ * regular expression could need time that is exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

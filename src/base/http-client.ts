@@ -10,9 +10,9 @@ import ipaddr from 'ipaddr.js';
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * Every request to a server that a user or operator names goes through `sendRequest`: one
- * connection each, without a proxy, only to allowed addresses (`guardedLookup`), without redirects
- * or decompression. The caller limits the size and duration of the body.
+ * Every request to a server that a user or operator names goes through `sendRequest`. Each request
+ * has its own connection, without a proxy, to an allowed address (`guardedLookup`). It follows no
+ * redirects and decompresses nothing. The caller limits the size and duration of the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';
@@ -40,7 +40,8 @@ export interface HttpAnswer {
  */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Most commands need no HTTP. undici is CommonJS: the bundle has only its default export.
+  // Most commands need no HTTP, so undici is imported here. It is CommonJS, so the bundle has only
+  // its default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -158,9 +159,9 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 
 /**
  * Adds an error listener to each connection of a Node HTTP agent, as S3's SDK and the span exporter
- * use. If a server resets before it has read the whole body, Node 20 to 24 has removed its own
- * listener (`requestOnFinish`), and the process would exit. The request has then failed or been
- * answered.
+ * use. If a server resets the connection before it has read the whole body, Node 20 to 24 has
+ * already removed its own listener (`requestOnFinish`). The process would exit, although the
+ * request has failed or been answered.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

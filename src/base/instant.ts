@@ -139,7 +139,7 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** Below, a number is in seconds since 1970 (to year 5138), above in milliseconds (from 1973). */
+/** Smaller numbers are seconds since 1970 (to year 5138). Others are milliseconds (from 1973). */
 const firstMilliseconds = 1e11;
 
 /**

@@ -7,18 +7,21 @@ export const GiB = 1024 * MiB;
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
-/** Also of a quoted cell. A longer record is refused as `record_too_large`. */
+/**
+ * Maximum length of a record, and of a quoted cell. A longer record is refused as
+ * `record_too_large`.
+ */
 export const MAX_RECORD_BYTES = MiB;
 export const MAX_VALUE_BYTES = 64 * KiB;
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
-/** Properties per environment and entity, and event names per environment. */
+/** Maximum number of properties per environment and entity, and of event names per environment. */
 export const MAX_LISTED_NAMES = 10_000;
-/** Size of an operator's file, and items of each of its lists. */
+/** Maximum size of an operator's file, and maximum number of items in each of its lists. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
-/** Nesting of objects and arrays. The record itself is level 1. */
+/** Maximum nesting of objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
  * Text nested deeper is refused before it is parsed. Above MAX_DEPTH, because `company` or
@@ -38,13 +41,16 @@ export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 export const CHUNK_BYTES = 2 * MiB;
 export const CHUNK_RECORDS = 50_000;
 export const READ_BYTES = 256 * KiB;
-/** Scanned in one step, which takes well under a millisecond. */
+/** Number of bytes scanned in one step, which takes well under a millisecond. */
 export const SCAN_BYTES = 32 * KiB;
 /** A temporary or received file that no process has touched for this time is abandoned. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** Interval at which a process touches a file in use. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
-/** Attempts of an S3 request, and to resume a download, counted from the last byte received. */
+/**
+ * Maximum number of attempts of an S3 request. A download fails after this many consecutive
+ * attempts that receive no byte.
+ */
 export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
@@ -56,7 +62,10 @@ export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
 /** A page of JSON ends after the row that exceeds this length. */
 export const MAX_PAGE_BYTES = MiB;
-/** Bytes of a refused record that are shown. Files of rejects have all stored bytes. */
+/**
+ * Maximum number of bytes that are shown of a refused record. Files of rejects have all stored
+ * bytes.
+ */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 export const MAX_SHAPE_CHARS = 48;
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
@@ -65,29 +74,30 @@ export const MAX_COUNTED_AHEAD = 10_000;
 export const READ_TIMEOUT_MS = 5_000;
 export const MAX_REQUEST_PROBLEMS = 100;
 
-/** Time after its last heartbeat, by the database's clock, for which a worker owns its chunk. */
+/** After a heartbeat, a worker owns its chunk for this time, by the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
 /**
- * Consecutive database timeouts after which a job fails. Higher than for other errors, because
- * waits for locks also cause them.
+ * A job fails after this many consecutive database timeouts. The number is higher than for other
+ * errors, because waits for locks also cause them.
  */
 export const MAX_TIMEOUTS = 10;
 
 export const MAX_BATCH_BYTES = 10 * MiB;
 /**
- * Total of all batch bodies in a process, from first byte to response. Parsed, they need several
- * times as much memory.
+ * Maximum total length of the batch bodies in a process, each counted from its first byte to its
+ * response. Parsed bodies need several times as much memory.
  */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 /**
- * Without an answer of the database in this time, single records and look-ups of keys are refused.
+ * If the database does not answer within this time, single records and look-ups of keys are
+ * refused.
  */
 export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_EVENT_NAME_BYTES = 256;
 /**
- * Time by which an event may be in the future: a sender's clock may be wrong or show local time.
+ * An event may be this far in the future, because a sender's clock may be wrong or show local time.
  */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Limits the number of partitions. */
@@ -101,10 +111,12 @@ export const TASK_PAUSE_MS = 5_000;
 export const MAX_DELETION_IDS = 10_000;
 export const MAX_DELETION_BYTES = 8 * MiB;
 
-/** Age of the last heartbeat at which a worker counts as dead. It sends one every 5 seconds. */
+/**
+ * A worker counts as dead if its last heartbeat is older than this. It sends one every 5 seconds.
+ */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** Steps of each period in the overview. */
+/** Number of steps into which the overview divides each period. */
 export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_FAILURES = 5;
@@ -112,7 +124,7 @@ export const SHOWN_JOB_DAYS = 30;
 export const SHOWN_FAILING_TASKS = 20;
 export const SHOWN_LANE_JOBS = 20;
 export const PREVIEWED_ROWS = 5;
-/** Rows by which a preview estimates the size of a file. */
+/** A preview estimates the size of a file from this many rows. */
 export const MEASURED_ROWS = 500;
 
 export const SEGMENT_PREVIEW_USERS = 50;

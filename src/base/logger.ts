@@ -90,8 +90,8 @@ const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Drops repeats of a problem within a minute, except of a job or request. The next line reports how
- * many.
+ * Drops repeats of a problem within a minute, unless they belong to a job or request. The next line
+ * reports how many were dropped.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
@@ -131,7 +131,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Imitates the logger, which would put the line after those that are still waiting. */
+/** Imitates a line of the logger. The logger itself would put it after the waiting lines. */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
@@ -162,7 +162,7 @@ export class LogSink {
   /** True if part of the last line was written. */
   #isTorn = false;
 
-  /** `describe` returns the line that reports the dropped ones. */
+  /** `describe` returns the line that reports the number of dropped lines. */
   constructor(descriptor: number, describe: (dropped: number) => string) {
     this.#descriptor = descriptor;
     this.#describe = describe;
@@ -179,7 +179,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** At exit. If that fails, the waiting lines are lost. */
+  /** Writes the waiting lines at exit. If that fails, they are lost. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;

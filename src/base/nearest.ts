@@ -1,4 +1,7 @@
-/** Edits of a plausible typo. Short names differ by few edits anyway. */
+/**
+ * Maximum number of edits in a plausible typo. It is lower for short names, which differ by few
+ * edits anyway.
+ */
 function mostEdits(name: string): number {
   if (name.length < 3) return 0;
   return name.length < 6 ? 1 : 2;

@@ -43,7 +43,7 @@ export class Placeholders {
     return text.replace(this.#wellFormed, (_, name: string) => read(name));
   }
 
-  /** For when only the form of the text matters. */
+  /** Replaces each placeholder by `x`, for callers that need only the form of the text. */
   fillInAnything(text: string): string {
     return this.fillIn(text, () => 'x');
   }

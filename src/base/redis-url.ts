@@ -38,7 +38,7 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/** @throws ConfigError without the URL, which may contain a password */
+/** @throws ConfigError, whose message omits the URL because it may contain a password */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {

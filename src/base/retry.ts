@@ -20,7 +20,7 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Milliseconds, possibly by the number of failures or polls so far (at least 1). */
+/** A pause in milliseconds. A function gets the number of failures or polls so far (at least 1). */
 export type Pause = number | ((failures: number) => number);
 
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
@@ -33,7 +33,7 @@ function msOf(pause: Pause, failures: number): number {
 
 /** Without a limit, the work is repeated until it succeeds. */
 export interface RetryPolicy {
-  /** Attempts, including the first. */
+  /** Maximum number of attempts, including the first. */
   readonly tries?: number;
   /** No attempt begins later than this after the first failure. */
   readonly forMs?: number;

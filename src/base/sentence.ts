@@ -18,11 +18,11 @@ export type Sentence = string | readonly Part[];
 
 export interface Naming {
   readonly name: (option: NamedOption) => string;
-  /** Before a recommended option, such as `with`. */
+  /** The word before a recommended option, such as `with`. */
   readonly preposition: string;
 }
 
-/** HTTP parameters, as in logs and the database. */
+/** Names options as HTTP parameters. Logs and the database use this form. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, preposition: 'with' };
 
 export function named(option: string, value = ''): NamedOption {

@@ -11,7 +11,7 @@ export interface Kind<S extends TSchema = TSchema> {
   readonly fallback: string;
   readonly meaning: string;
   readonly schema: S;
-  /** Returns text that cannot be parsed, which then violates the schema. */
+  /** If the text cannot be parsed, returns it, so that it violates the schema. */
   readonly parse: (text: string) => unknown;
   /** True if the value must not be shown. Passwords in URLs are always hidden. */
   readonly secret?: boolean;
@@ -135,8 +135,8 @@ export function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Names `verify-full` where the driver means it, which would otherwise print a warning at every
- * start.
+ * Replaces modes that the driver treats as `verify-full` by that name. Otherwise, the driver would
+ * print a warning at every start.
  */
 export function postgresUrl(meaning: string) {
   const parse = (text: string) =>

@@ -13,7 +13,10 @@ export interface S3Location {
   /** False if the bucket is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
-  /** Do not log. `null` if the SDK finds them (profile, role of the machine or pod). */
+  /**
+   * Do not log. `null` if the SDK finds the credentials itself (profile, role of the machine or
+   * pod).
+   */
   readonly credentials: S3Credentials | null;
 }
 
@@ -44,7 +47,7 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/** @throws ConfigError without the URL, which may contain a password */
+/** @throws ConfigError, whose message omits the URL because it may contain a password */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };

@@ -79,13 +79,13 @@ export async function withDeadline<T, L>(
 
 export interface Phase {
   readonly name: string;
-  /** Maximum milliseconds. Less if the total time is nearly used up. */
+  /** Maximum duration in milliseconds. It is shorter if the total time is nearly used up. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
   readonly force?: () => void;
 }
 
-/** For a phase after late ones. Enough to close idle connections. */
+/** Minimum time for a phase if earlier phases were late. It is enough to close idle connections. */
 const leastMs = 250;
 
 /**

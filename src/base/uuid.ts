@@ -7,7 +7,10 @@ let used = random.length;
 let ms = 0;
 let count = 0;
 
-/** Greater than all before: time, counter within the millisecond, random bits. */
+/**
+ * Each id is greater than all earlier ones. It consists of the time, a counter within the
+ * millisecond, and random bits.
+ */
 export function uuidv7(): string {
   // One system call per id would take longer than all else together.
   if (used === random.length) {

@@ -64,8 +64,8 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
 }
 
 /**
- * Errors per request. One item may have several, and collecting those of ten thousand takes
- * seconds.
+ * Maximum number of errors per request. One item may have several, and collecting those of ten
+ * thousand takes seconds.
  */
 const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 
@@ -121,8 +121,8 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * Reduces the errors of a value that fits no variant of a union to those of the variants of its
- * type, or else to the error of the union, which is the last.
+ * If a value fits no variant of a union, keeps only the errors of the variants that have its type.
+ * If there are none, keeps only the error of the union, which is the last.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const selection: SchemaError[] = [];

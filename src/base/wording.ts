@@ -39,10 +39,13 @@ export function shorten(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }
 
-// Hidden characters (controls, reordering marks such as U+202E, spaces without width) make names
-// that people choose look alike to others.
+// Hidden characters (controls, reordering marks such as U+202E, spaces without width) can make
+// different names look alike.
 
-/** For a character class. Not the two joiners, which emoji and several scripts need. */
+/**
+ * Content of a character class. It lacks the two joiners, because emoji and several scripts need
+ * them.
+ */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';
 

@@ -18,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** After this time in turns, the event loop gets as much without turns. */
+/** After turns have used this time, as much time passes without turns. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];

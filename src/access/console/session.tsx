@@ -1,6 +1,6 @@
 /*
- * Starts and ends the session, a signal in `src/console/client/lib/api.ts`, and chooses its
- * environment.
+ * Starts and ends the session, and chooses its environment. The session is a signal in
+ * `src/console/client/lib/api.ts`.
  */
 import { parts } from 'sluice:capabilities';
 import { signal } from '@preact/signals';
@@ -22,8 +22,8 @@ const others = new BroadcastChannel('sluice-session');
 others.addEventListener('message', () => location.reload());
 
 /**
- * Shown if a one-time link was refused. Empty if the link had been used or had expired. `null` if
- * no link was refused.
+ * The reason why a one-time link was refused. Empty if the link had been used or had expired.
+ * `null` if no link was refused.
  */
 const linkRefusal = signal<string | null>(null);
 

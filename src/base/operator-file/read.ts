@@ -16,7 +16,7 @@ export interface RefusedFile {
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
   readonly emptyHint: string;
-  /** For what a schema cannot express. Also called if the file violates the schema. */
+  /** Checks what a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;
   /** Called only if the file has no problem so far. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;

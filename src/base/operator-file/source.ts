@@ -39,7 +39,7 @@ export class FileProblems {
   readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /** In the order of the file. Of too many, those added first. */
+  /** Sorted by position in the file. If there are too many, those added first. */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -180,7 +180,7 @@ export class Source {
     return this.#refusedPaths.has(JSON.stringify(keys.map(String)));
   }
 
-  /** True if a part was refused, without which the rest must not be used. */
+  /** True if part of the value was refused. The rest must not be used without it. */
   containsRefused(keys: Keys): boolean {
     return this.#containingPaths.has(JSON.stringify(keys.map(String)));
   }

@@ -50,7 +50,8 @@ type FromSandbox =
 export interface SandboxLimits {
   readonly heapMib: number;
   /**
-   * Processor time per item. Where it cannot be read, elapsed time without the waits for answers.
+   * Maximum processor time per item. Where it cannot be read, elapsed time counts, without the
+   * waits for answers.
    */
   readonly itemMs: number;
 }
@@ -70,11 +71,11 @@ export class Sandbox {
   #waiting: Waiting | null = null;
   /** Unanswered questions. They stop the task's clock. */
   #openQuestions = 0;
-  /** False during the start, which is not the task's time. */
+  /** False while the process starts. This time does not count for the task. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
-  /** Times that the limit has passed since the item began. */
+  /** How many times the limit has passed since the item began. */
   #periods = 0;
   /** Processor time of the process when the item began. */
   #processorMsBefore = 0;
@@ -231,7 +232,7 @@ export class Sandbox {
 /** Linux counts processor time in hundredths of a second. */
 const tickMs = 10;
 
-/** Returns the processor time of a process, or `null` if this system does not tell. */
+/** Returns the processor time of a process, or `null` if it cannot be read. */
 function processorMs(pid: number | undefined): number | null {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'latin1');

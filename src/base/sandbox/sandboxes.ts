@@ -5,8 +5,8 @@ import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
 /**
- * In total, per owner, and for long tasks. One sandbox stays free for short tasks, for which a
- * person waits.
+ * Maximum number of sandboxes in total, per owner, and for long tasks. One sandbox stays free for
+ * short tasks, for which a person waits.
  */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
@@ -20,7 +20,7 @@ export interface SandboxesOptions extends SandboxLimits {
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** Milliseconds that a task waits for its turn, and an idle process for a task. */
+  /** Milliseconds that a task waits for its turn, and that an idle process waits for a task. */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -78,7 +78,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // At the end of the task, on abort, or when the caller stops reading early.
+    // Called at the end of the task, on abort, or when the caller stops reading early.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -152,7 +152,7 @@ export class Sandboxes {
     });
   }
 
-  /** Next is the oldest task of the owner with the fewest running tasks. */
+  /** The next task is the oldest one of the owner who has the fewest running tasks. */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));

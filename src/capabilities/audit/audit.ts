@@ -23,8 +23,8 @@ export const audit: Capability = {
 
 const FLUSH_MS = 2_000;
 /**
- * Per hour and process. Further networks are counted together. Without a limit, anyone could fill
- * the disk.
+ * Maximum number of networks that a process counts separately in an hour. It counts further
+ * networks together. Without a limit, anyone could fill the disk.
  */
 export const MAX_COUNTED_NETWORKS = 250;
 

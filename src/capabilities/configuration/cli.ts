@@ -50,7 +50,10 @@ or, with --dry-run, something would change.`,
   run: (call) => withoutUsageCode(call.cli, () => run(call)),
 });
 
-/** Usage errors get the exit code of other failures, because their own equals `wouldChange`. */
+/**
+ * Usage errors get the exit code of other failures, because the usual exit code of usage errors
+ * equals `wouldChange`.
+ */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -102,8 +102,8 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * In bytes, without the extension. File systems allow 255 bytes, and a receipt's suffix must also
- * fit.
+ * Maximum length in bytes, without the extension. File systems allow 255 bytes, and a receipt's
+ * suffix must also fit.
  */
 const longestPlaced = 190;
 

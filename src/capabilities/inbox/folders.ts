@@ -177,9 +177,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Throws EEXIST. If the file system does not support links, a rename may overwrite a file that has
- * just appeared. If the process dies after creating the link, the next attempt removes the old
- * name.
+ * Throws EEXIST if the new name belongs to another file. If the file system does not support links,
+ * a rename may overwrite a file that has just appeared. If the process dies after creating the
+ * link, the next attempt removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {

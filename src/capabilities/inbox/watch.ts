@@ -27,7 +27,7 @@ const shortestLookMs = 20;
 const longestLookMs = 2_000;
 const concludeMs = 500;
 const visitsAtATime = 4;
-/** Attempts whose errors are not known to be transient. */
+/** Maximum number of attempts with errors that are not known to be transient. */
 const maxFailures = 8;
 
 interface LockedInbox {

@@ -85,7 +85,7 @@ function tryPlan(
   }
 }
 
-/** Best first, in lower case and with only letters and digits. */
+/** Names of id columns, best first, in lower case and with only letters and digits. */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',

@@ -24,7 +24,7 @@ export class NamedValues {
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** Does not hide types and counts. */
+  /** Hides the values, but not their types and counts. */
   hide(): void {
     this.#isHidden = true;
   }

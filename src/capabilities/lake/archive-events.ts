@@ -31,7 +31,7 @@ export interface LakeChange extends LakeMonth {
   readonly state: MonthState | null;
   /** `null` if `sluice.events` contains no more events of the month. */
   readonly nextState: Parameters<typeof settleMonth>[3] | null;
-  /** `null`: they stay hot. */
+  /** `null` if the previous files stay hot. */
   readonly previousFiles: 'replaced' | 'kept' | null;
   readonly hotFiles: readonly WrittenFile[];
   /** Files that become the only copy of their events. `content` is the hash of these events. */

@@ -123,7 +123,7 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 
 interface Rewritten {
   readonly file: WrittenFile | null;
-  /** Changed or removed events, by erased id. */
+  /** Number of changed or removed events for each erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
