@@ -32,7 +32,7 @@ const nobody = { requestId: null, origin: null };
 
 /**
  * Queues a deletion, which starts when all loads that were accepted earlier have ended. Returns the
- * job id: that of the first request if the idempotency key is repeated.
+ * job id. If the idempotency key is repeated, this is the id of the first job.
  * @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(

@@ -29,8 +29,9 @@ const fileDeleted =
   'Data was deleted while the load was held, and the load would restore the data. Send the file again';
 
 /**
- * Removes the stored files of all earlier loads: finding the ids would require reading all of them.
- * A load that is still held fails, because loading its file later would restore deleted data.
+ * Removes the stored files of all earlier loads, because finding the ids would require reading
+ * every file. A load that is still held fails, because loading its file later would restore deleted
+ * data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -122,8 +123,9 @@ function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Ids that contain delimiters, sorted. An id that begins with another id is omitted: the shorter
- * matches wherever it does. So a binary search finds the only id that can match at a position.
+ * Ids that contain delimiters, sorted. An id that begins with another id is omitted, because the
+ * shorter one matches wherever the longer one does. So a binary search finds the only id that can
+ * match at a position.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
@@ -164,8 +166,8 @@ class CompositeIds {
 }
 
 /**
- * `data:binary` contains the id `a:b` inside a word, where no value begins. A value may follow a
- * byte of 0x80 or more, because that byte may be the end of a non-ASCII space.
+ * `data:binary` contains the id `a:b`, but only inside a word, where no value begins. A value may
+ * follow a byte of 0x80 or more, because that byte may be the end of a non-ASCII space.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;

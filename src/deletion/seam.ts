@@ -10,8 +10,8 @@ export interface DeletionSeam {
   /** Called before an attempt removes anything. The ids are in the table `deletion_ids`. */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Removes the ids from files of events. Each attempt calls it before the rows in the database are
-   * removed, and the returned function after that.
+   * Removes the ids from files of events. Each attempt calls this before it removes rows in the
+   * database, and afterwards calls the returned function.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that marks a deletion as failed. */
@@ -47,7 +47,7 @@ export interface DeletionOption {
   readonly question: string;
 }
 
-/** By name: true for each option that was set. */
+/** Maps an option's name to true if the option was set. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
 export interface Attempt {

@@ -53,9 +53,9 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * Adds counts to the deletion and renews the lease: the last statement of each transaction. A count
- * above zero resets the failure counters of the task. Returns false if another worker owns the
- * task. The caller must then roll back.
+ * Adds counts to the deletion and renews the lease. This is the last statement of each transaction.
+ * A count above zero resets the failure counters of the task. Returns false if another worker owns
+ * the task. The caller must then roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -205,7 +205,7 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 
 /**
  * Restarts the running exports. Their workers notice it when they renew the lease. Returns the time
- * of the restart: an export whose snapshot is later contains no deleted data.
+ * of the restart. An export whose snapshot is later contains no deleted data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);

@@ -21,7 +21,10 @@ export interface Act {
   readonly environmentId: number | null;
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
-  /** True if a client may repeat the act for one purpose, such as reading a file in parts. */
+  /**
+   * True if a client may repeat the act many times for one purpose, such as reading a file in
+   * parts.
+   */
   readonly isFrequent?: true;
 }
 

@@ -1,7 +1,7 @@
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
-  /** Public token, such as `NX-1A2B3C4D`, in exports. */
+  /** Public token of the environment, such as `NX-1A2B3C4D`. Exports contain it. */
   readonly appToken: string;
 }
 
@@ -26,7 +26,8 @@ interface CallerSession {
 }
 
 /**
- * `unknown`, `revoked` and `expired` look alike to callers, who cannot find out which ids exist.
+ * `unknown`, `revoked` and `expired` look alike to callers, so that they cannot find out which ids
+ * exist.
  */
 export interface KeyRefusal {
   readonly sentence?: string | undefined;

@@ -2,8 +2,8 @@ import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
 /**
- * Names in the header, or keys of records, to field names of sluice. An empty name skips the
- * column.
+ * Maps names in the header, or keys of records, to field names of sluice. An empty field name skips
+ * the column.
  */
 export type ColumnMap = Readonly<Record<string, string>>;
 
@@ -12,8 +12,8 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas, which headers may contain.
- * Returns a problem.
+ * Reads `Their Header=user_id`, JSON, or several pairs separated by commas. Headers may contain
+ * commas. Returns the problem if the text is invalid.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
@@ -93,8 +93,9 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Spells names as in the header, ignoring blanks at their ends. `column_2` is the second column
- * unless a column has this name. Without a header, so is `2`. Unmatched names are kept.
+ * Spells names as in the header, ignoring blanks at their ends. `column_2` means the second column
+ * unless a column has this name. If there is no header, `2` also means the second column. Unmatched
+ * names are kept.
  * @throws InputError `invalid_field` if one column is mapped to two names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

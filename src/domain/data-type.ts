@@ -34,7 +34,10 @@ export function isIsoDate(text: string): boolean {
   return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
 }
 
-/** A tenth of the time of the full pattern. A few strings that are not dates also pass. */
+/**
+ * Takes a tenth of the time that the full pattern takes. A few strings that are not dates also
+ * pass.
+ */
 export function resemblesIsoDate(text: string): boolean {
   return (
     text.length >= 10 &&

@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** Named alike in the file, in tables and in lookups. */
+/** The kinds have the same names in the file, in tables and in lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -39,7 +39,7 @@ export interface Keyed {
   readonly key: string;
 }
 
-/** By name, including those of capabilities. */
+/** Lists by name, including those of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {

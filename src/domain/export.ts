@@ -67,7 +67,10 @@ export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** Rows that an export omits. In `pattern`, `*` matches any text. For a segment, it is the id. */
+/**
+ * Rows that an export omits. In `pattern`, `*` matches any text. If `kind` is `segment`, `pattern`
+ * is the segment's id.
+ */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -114,7 +117,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // An event named like a kind is selected, too, except by `track`.
+  // Each kind except `track` also selects the events that have the kind as their name.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -245,7 +248,7 @@ export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** All properties share `metadata`, because values of one may have several types. */
+/** All properties share `metadata`, because the values of one property may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],

@@ -1,6 +1,6 @@
 // Guards check a load before it writes. Limits fail a load that would refuse, change or remove too
-// much. The volume guard holds a load unlike the request's figures or its source's latest loads
-// until a person decides.
+// much. The volume guard compares a load with figures in the request, or with the latest loads of
+// its source. A load that differs is held until a person decides.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -113,7 +113,10 @@ export interface FileFigures {
 interface Expected {
   readonly rows: readonly [min: number, max: number];
   readonly rejected: number;
-  /** Columns that the file must have, and may have. `null` for any. */
+  /**
+   * `needed` are the columns that the file must have. `allowed` are all columns that it may have.
+   * `null` if any columns are allowed.
+   */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }
 
@@ -123,8 +126,8 @@ export interface Surprise {
 }
 
 /**
- * Returns figures that the guard does not expect. `past` are the latest loads of the source, of
- * which `usual` needs MIN_USUAL_LOADS.
+ * Returns the file's figures that the guard does not expect. `past` are the latest loads of the
+ * source. The guard `usual` needs at least MIN_USUAL_LOADS of them.
  */
 export function findSurprises(
   guard: VolumeGuard,

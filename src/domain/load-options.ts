@@ -57,7 +57,10 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
   return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
 }
 
-/** Advises quotes for text: YAML reads `header: 3` as a number. */
+/**
+ * If an option must be text, the message advises quotes, because YAML reads `header: 3` as a
+ * number.
+ */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';

@@ -23,8 +23,8 @@ export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
  * A run of a load's chunks over the file. `load` writes, `dry_run` counts, `plan` and `guard` store
- * the changes, and `validate` only maps the records. Within the limits, `load` follows `guard` or
- * `validate`. `apply` waits until a worker writes the plan.
+ * the changes, and `validate` only maps the records. If the load is within its limits, `load`
+ * follows `guard` or `validate`. `apply` is a plan that waits for a worker to write it.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -37,8 +37,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * A deletion removed the file of a held load, or the data is gone for a file that sluice writes
- * itself.
+ * A deletion removed the file of a held load, or the data for a file that sluice writes itself no
+ * longer exists.
  */
 export const JOB_EXPIRED = 'job_expired';
 
@@ -51,7 +51,7 @@ export type StoredFormat = 'csv' | 'ndjson';
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Product that exported the file, which is converted on receipt. Excludes a map. */
+  /** Product that exported the file. The file is converted on receipt. A preset excludes a map. */
   readonly preset: Preset | null;
   /** Earlier load with the options that this request lacks, or `null`. */
   readonly optionsOf: string | null;
@@ -88,14 +88,16 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** If profiles have changed since the plan. */
+/** Behaviour if profiles have changed since the plan. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /** By entity, with profiles created only because a record refers to them. */
+  /**
+   * Number of profiles by entity. Includes profiles created only because a record refers to them.
+   */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
@@ -115,7 +117,7 @@ export interface PlannedEvents {
   readonly earlierDays: number;
 }
 
-/** Changed values. `retype`: the JSON type changes. */
+/** Numbers of changed values. `retype` counts the values whose JSON type changes. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -143,7 +145,8 @@ export interface ChunkRange {
 }
 
 /**
- * Each record has exactly one, counted in `rows_<outcome>`. `rows_removed` counts profiles instead.
+ * Each record has exactly one outcome, counted in `rows_<outcome>`. Only `rows_removed` counts
+ * profiles instead of records.
  */
 export const recordOutcomes = [
   'inserted',

@@ -1,4 +1,4 @@
-/** Suggested for kinds of values that can identify a person. */
+/** Suggested actions for the kinds of values that can identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',

@@ -18,7 +18,7 @@ export type NeedKind = keyof typeof needKinds;
 export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
-  /** Name of the job or other thing. `null` for several, or without a name. */
+  /** Name of the job or other thing. `null` if there are several, or if it has no name. */
   readonly subject: string | null;
   readonly since: Date | null;
   readonly says: string;
@@ -32,7 +32,7 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Records without a known outcome. Missing if not counted. */
+  /** Number of records without a known outcome. Missing if they were not counted. */
   readonly unaccounted?: number;
 }
 

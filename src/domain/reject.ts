@@ -55,9 +55,9 @@ export interface Reject extends Reason {
 }
 
 /**
- * Columns or keys of rejects besides the records' own: job, position and reason. `sluice_raw` or
- * `sluice_raw_base64` is the record if it could not be split. Loads do not store these, so a person
- * can correct and load the file.
+ * Columns or keys that rejects have in addition to those of the record: job, position and reason.
+ * If the record could not be split, `sluice_raw` or `sluice_raw_base64` contains it. Loads do not
+ * store these columns, so a person can correct and load the file.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -76,9 +76,9 @@ type RejectColumn = (typeof rejectColumns)[number];
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// Only in files rewritten on receipt. `sluice_profiles` has implied changes to profiles, which are
-// not counted as records. If a record could not be rewritten, `sluice_refused` is the reason, and
-// `sluice_raw` the original text.
+// These keys are only in files rewritten on receipt. `sluice_profiles` contains implied changes to
+// profiles, which are not counted as records. If a record could not be rewritten, `sluice_refused`
+// contains the reason, and `sluice_raw` contains the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
@@ -109,7 +109,7 @@ export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): 
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Hexadecimal digits. 13 (52 bits) are exact in a JavaScript number. */
+/** Number of hexadecimal digits. A JavaScript number can hold 13 digits (52 bits) exactly. */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -152,8 +152,9 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * Digits become 9 and words `a`: `31/12/2026` and `1/2/2025` are `99/99/9999`. Words for "no value"
- * remain, in lower case. A shape is short, and ASCII except for `␠`, `¤` and `…`.
+ * Digits become 9 and words become `a`. So `31/12/2026` and `1/2/2025` both become `99/99/9999`.
+ * Words for "no value" remain, in lower case. A shape is short, and ASCII except for `␠`, `¤` and
+ * `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -181,7 +182,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Days and hours have one or two digits, so these are alike. */
+/** One digit has the same shape as two, because days and hours have one or two digits. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -191,7 +192,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** First and last two characters of a long value, such as JSON. */
+/** Shape of the first two and the last two characters. Used for long values, such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;

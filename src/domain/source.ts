@@ -15,7 +15,10 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/** With several kinds of groups, of which `company_from` selects the companies. */
+/**
+ * Presets whose files have several kinds of groups. `company_from` names the kind that becomes
+ * companies.
+ */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
 /** Options of `source-options.ts`. Missing ones are detected from the file's first MiB. */
@@ -60,12 +63,15 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** From 1. `null` without a header. */
   readonly headerLine: number | null;
-  /** First MAX_READ_AS_COLUMNS names, which a `map` must spell alike. */
+  /** Names of the first MAX_READ_AS_COLUMNS columns. A `map` must spell them the same way. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
-/** Keys and positions to the array of records in a JSON document. Empty for the document itself. */
+/**
+ * Keys and positions that lead to the array of records in a JSON document. Empty for the document
+ * itself.
+ */
 export type RecordsPath = readonly string[];
 
 /**

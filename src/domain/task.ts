@@ -1,6 +1,6 @@
-/** For most tasks, from each environment in turn. */
+/** Queue for most tasks. It takes tasks from each environment in turn. */
 export const queueName = 'sluice';
-/** Apart, because an export takes minutes. */
+/** Exports have their own queue, because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
 /** In lower case: `worker-store.ts` searches for sessions by these names. */

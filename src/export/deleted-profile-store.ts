@@ -125,8 +125,8 @@ async function setErasing(db: Database): Promise<void> {
 }
 
 /**
- * The CTE `noted` adds, for each id of the deletion, the rows of `from` to the column `counter`.
- * `id` is the column of `from` with the id.
+ * Returns the CTE `noted`. For each id of the deletion, it counts the rows in `from`, and adds the
+ * count to the column `counter`. The column `id` of `from` contains the id.
  */
 function recordCounts(
   deletionId: number,
@@ -167,7 +167,8 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // The locks guarantee that earlier writers have ended, so their versions are removed too.
+  // The locks guarantee that earlier writers have ended, so this also removes the versions that
+  // they wrote.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (

@@ -26,7 +26,7 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** `manifest` is `null` if there are no files yet or no longer. */
+/** `manifest` is `null` before the files exist and after they have been removed. */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -51,7 +51,7 @@ export function linkHolder({ keyId, session }: Caller): LinkHolder {
 
 /**
  * Links lead to the file store if it can sign them. Otherwise, they lead to `baseUrl`, and sluice
- * signs and binds them to `holder`. With `null`, as in messages, they work for everybody.
+ * signs and binds them to `holder`. If `holder` is `null`, as in messages, they work for everybody.
  */
 export async function fileLinks(
   { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,
@@ -107,8 +107,8 @@ export async function linkFilesForMail(
 }
 
 /**
- * Part of the signature: a changed API_KEY ends the links of its requests, and a changed ADMIN_KEY
- * those of console sessions.
+ * These keys are part of the signature. If API_KEY changes, the links of requests with it become
+ * invalid. If ADMIN_KEY changes, the links of console sessions become invalid.
  */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;

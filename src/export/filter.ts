@@ -73,7 +73,10 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
     .where(eb.and(conditions));
 }
 
-/** `not in` would compare every pair of values beyond PostgreSQL's hash memory. */
+/**
+ * If the ids do not fit in the memory of PostgreSQL's hash table, `not in` would compare every row
+ * with every id.
+ */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
 }
@@ -170,7 +173,7 @@ export function noneOf(column: string, { names, patterns }: ExcludedValues): Con
   ];
 }
 
-/** Up to so many names, comparing each is cheaper than a hash table. */
+/** Maximum number of names for which comparing each one is cheaper than a hash table. */
 const fewNames = 20;
 
 export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: ExcludedValues) {
@@ -244,8 +247,8 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
 }
 
 /**
- * Retention may have removed events before the returned instant. `null` if the range does not begin
- * before it.
+ * Returns the instant before which retention may have removed events, or `null` if the range does
+ * not begin before this instant.
  */
 export async function findLaterStart(
   db: Database,

@@ -111,8 +111,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Skips a file of an earlier call, unless some of its rows have been deleted since. `restored` is
- * `null` if the load failed.
+ * Skips a file that an earlier call has loaded, unless some of its rows have been deleted since.
+ * `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,

@@ -136,8 +136,8 @@ export interface Verification {
 }
 
 /**
- * Needs no database. The sha256 already proves the number of rows. @throws InputError if the
- * manifest cannot be read
+ * Needs no database. Rows are not counted, because the sha256 already proves their number.
+ * @throws InputError if the manifest cannot be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);
@@ -214,7 +214,7 @@ type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 
 export function renderExportRun({ written, ...job }: ExportFacts, history: JobHistory) {
-  // The document has its own order of files.
+  // The document lists the files in the order of `datasets`, and the stream last.
   const files = [...datasets, 'stream'].flatMap((dataset) =>
     written.filter((file) => file.dataset === dataset),
   );

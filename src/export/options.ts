@@ -176,7 +176,7 @@ const eb = expressionBuilder<DB>();
 
 type OptionValues = ExportRequest['options'];
 
-/** All options that select users, also of capabilities, and the schema of requests. */
+/** All options that select users, including those of capabilities, and the schema of requests. */
 export class ExportOptions {
   readonly schema: ReturnType<typeof exportRequest>;
   readonly #options: ReadonlyMap<string, ExportOption>;

@@ -128,8 +128,8 @@ function digits(item: unknown): unknown {
 }
 
 /**
- * The fields and list items without a problem can then be checked. None remain at the maximum
- * number of problems.
+ * Returns the fields and list items that have no problem, for further checks. Returns none if the
+ * maximum number of problems is reached.
  */
 function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
@@ -170,7 +170,10 @@ function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boole
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
-/** With removals, a profile that stops matching a filter would remain in the copy. */
+/**
+ * `includeRemoved` does not support filters. A profile that stops matching a filter would remain in
+ * the caller's copy.
+ */
 function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
   const { userIds, companyIds, options, exclusions, format, layout } = request;

@@ -96,8 +96,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // Claimed before the names are checked: a repeated request gets the first response, even if a
-  // name in it no longer exists.
+  // The key is claimed before the names are checked. So a repeated request gets the first response,
+  // even if a name in it no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
@@ -182,7 +182,7 @@ interface PreviewedFile {
   readonly bytes: number;
   /** Header line of a CSV file. `null` for other formats. */
   readonly header: string | null;
-  /** Cut rows. Binary formats are shown as NDJSON. */
+  /** The first rows, each cut to a maximum length. Binary formats are shown as NDJSON. */
   readonly firstRows: readonly string[];
 }
 
@@ -278,7 +278,7 @@ async function countRows(
 }
 
 interface Sample {
-  /** Rows that were read. `bytes` is their size before compression. */
+  /** Number of rows that were read. `bytes` is their size before compression. */
   readonly rows: number;
   readonly bytes: number;
   readonly ratio: number;

@@ -28,7 +28,7 @@ import {
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
-/** From this size of a stored file, the rows continue in another file. */
+/** When a stored file reaches this size, the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
 const lostClaim = 'the export has ended, or another worker has it';

@@ -5,7 +5,7 @@ import type { Database } from '../postgres/database.ts';
 import type { SegmentTest } from './filter.ts';
 
 export interface ExportSeam {
-  /** By the name of their field in a request. */
+  /** Options by the name of their request field. */
   readonly options: Readonly<Record<string, ExportOption>>;
 }
 
@@ -19,8 +19,8 @@ export interface ExportOption<Value = unknown> {
   readonly flag: string;
   readonly description: string;
   /**
-   * Returns the value to store, which must be valid as input, because exports can be repeated.
-   * `null` if the value is invalid: its problems are added.
+   * Returns the value to store, which must be valid as input, because exports can be repeated. If
+   * the value is invalid, adds its problems and returns `null`.
    */
   read(given: unknown, problems: Problem[]): Value | null;
   /** Called before the export is accepted. */

@@ -48,7 +48,7 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/** `null` if the export has ended. `wasBegun`: earlier attempts may have left files. */
+/** `null` if the export has ended. If `wasBegun` is true, earlier attempts may have left files. */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -227,7 +227,7 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    /** Even if they have expired. */
+    /** All files that were written, including expired ones. */
     written: files.get(row.exportId) ?? [],
     /** Downloadable files. Empty until completion and after their expiry. */
     files: filesExpiredAt === null ? (files.get(row.exportId) ?? []) : [],
@@ -243,8 +243,8 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
 }
 
 /**
- * Newest first. `after` is the last job id of the previous page, and `next` of this one. Both may
- * be `null`.
+ * Newest first. `after` is the last job id of the previous page. The returned `next` is the last
+ * job id of this page. Both may be `null`.
  */
 export async function pageExports(
   db: Database,

@@ -174,7 +174,8 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // Awaited later, in file order. An earlier rejection would end the process.
+    // `packed` is awaited later, in file order. Without this handler, a rejection before then would
+    // end the process.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
     // zlib copies the dictionary, so its memory may be reused.

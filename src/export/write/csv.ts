@@ -24,7 +24,7 @@ import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {
   readonly heading: string;
-  /** A string, never null, which would not be an empty cell. */
+  /** Always a string, because null would not become an empty cell. */
   readonly value: RawBuilder<unknown>;
   /** The value may begin like a spreadsheet formula. */
   readonly isFreeText: boolean;

@@ -33,7 +33,7 @@ export interface FormatWriter {
   /** Format of COPY. `text.findEnds` must also find its row ends. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /** Converts values to text, if `copied` is `values` and for every stream. */
+  /** Converts values to text. Used for every stream, and if `copied` is `values`. */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
   streamHeader(request: ExportRequest): Buffer;
   /** Rows are counted and hashed in this format. */
@@ -55,7 +55,10 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/** COPY sends separate values. The content hash is that of NDJSON, so it is the same for all. */
+/**
+ * For these formats, COPY sends separate values. They hash the rows as NDJSON, so their content
+ * hashes are equal.
+ */
 const valueFormat = {
   copied: 'values',
   selectDataset: async (_db, dataset) => ({

@@ -119,7 +119,9 @@ const withLost = sql`coalesce(
   ${sql.ref(`${alias}.metadata`)}
 ) as metadata`;
 
-/** Each profile is at the time of its last change. `null` if only events are requested. */
+/**
+ * Profiles of a stream, each at the time of its last change. `null` if only events are requested.
+ */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
   const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;

@@ -27,7 +27,10 @@ export class ParquetColumn {
     this.#store = storeOf(column, maxRows);
   }
 
-  /** The form is that of COPY. No bytes mean null, because an empty string has quotes. */
+  /**
+   * The bytes have the form that COPY writes. No bytes mean null, because even an empty string has
+   * quotes.
+   */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
     if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);

@@ -135,7 +135,7 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   const [text, setText] = useState(value);
   const committed = useRef(value);
   useEffect(() => {
-    // The user's own text, trimmed, must not replace the text during typing.
+    // While the user types, their text must not be replaced with its trimmed form.
     if (value !== committed.current.trim()) setText(value);
     committed.current = value;
   }, [value]);

@@ -67,7 +67,7 @@ interface Bar {
 }
 
 interface BarsProps {
-  /** Read out after the sums of the parts, such as `in 30 days`. */
+  /** Such as `in 30 days`. Screen readers read it after the sums of the parts. */
   readonly label: string;
   readonly bars: readonly Bar[];
   /** Colours are variables of tokens.css, such as `--inserted`. */

@@ -8,7 +8,7 @@ import { Empty, Loaded, Section } from './page.tsx';
 
 /** `num` aligns the cells to the end. `minor` hides the column on narrow screens. */
 export type Column<T> = readonly [
-  /** A title of the console is a string, and one of an API caller is an element. */
+  /** The console's own titles are strings. A title from an API caller is an element. */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',

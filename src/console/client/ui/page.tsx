@@ -7,7 +7,10 @@ import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../li
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
-/** In the reader's zone, or relative to now. The tooltip has the exact time and the zone. */
+/**
+ * Shows a time in the reader's zone, or relative to now. The tooltip has the exact time and the
+ * zone.
+ */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
   if (at === null) return <span class="faint">–</span>;
   return (
@@ -65,7 +68,7 @@ export function inTone(tone: Tone): { readonly color: string; readonly backgroun
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** The word, the shape and the colour are each sufficient. */
+/** The state can be recognised by the word, the shape or the colour alone. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -151,7 +154,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event in a list of the class `events`, which unfolds to its facts. */
+/** An event in a list that has the class `events`. It unfolds to its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -222,7 +225,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // Until its code has loaded, a new page's path shows the previous page.
+    // Until the code of a new page has loaded, its path still shows the previous page.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);
@@ -293,7 +296,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** A name of the console is a string, and one of an API caller is an element. */
+/** The console's own names are strings. A name from an API caller is an element. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
