@@ -112,7 +112,7 @@ export const unreleasedAdvice =
 
 interface MigrationState {
   readonly pending: readonly string[];
-  /** Applied by a newer program. */
+  /** Migrations that a newer program applied. */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
   /**

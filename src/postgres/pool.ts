@@ -21,11 +21,11 @@ interface PoolOptions {
   readonly monitor?: ConnectionMonitor;
 }
 
-/** Wait for a free connection after which the database is unavailable. */
+/** If no connection is free after this time, the database counts as unavailable. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One each for health checks and figures. */
+/** One connection for health checks, and one for figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
@@ -54,7 +54,9 @@ export function createPool(options: PoolOptions): pg.Pool {
   return pool;
 }
 
-/** An `onConnect`. Poolers refuse the connection parameter `options`. */
+/**
+ * Returns an `onConnect` that sets up a session. Poolers refuse the connection parameter `options`.
+ */
 export function sessionSetUp(
   settings: SessionSettings,
   monitor: ConnectionMonitor | undefined,

@@ -24,7 +24,10 @@ export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
 
-/** Months beyond the shortest retention. `defaultDays` is EVENT_RETENTION_DAYS. */
+/**
+ * Months in which all events are older than the shortest retention. `defaultDays` is
+ * EVENT_RETENTION_DAYS.
+ */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
   return rowsOf<Month>(db)`
     with shortest as (

@@ -14,7 +14,7 @@ import {
 } from './retention.ts';
 
 const RETIREMENT_BATCH_ROWS = 5_000;
-/** Wait for other transactions on the events. New ones are blocked meanwhile. */
+/** Maximum wait for other transactions on the events. New transactions are blocked meanwhile. */
 const EVENTS_LOCK_MS = 200;
 
 // Retention removes events from `sluice.events` a month at a time, in steps that can be resumed
@@ -277,7 +277,7 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 
 /**
  * Calls `work`, which returns how many events it changed, for each table until `limit` is reached.
- * An archive being written of a changed table becomes invalid.
+ * If the archive of a changed table is being written, it becomes invalid.
  */
 export async function inEventTables(
   db: Database,

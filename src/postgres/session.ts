@@ -123,7 +123,10 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 }
 
 const connectionTimeoutMillis = 10_000;
-/** Comparisons. A busy pooler may happen to give two connections different sessions. */
+/**
+ * Number of comparisons. One is not enough, because a busy pooler may happen to give two
+ * connections different sessions.
+ */
 const rounds = 3;
 
 export const pooling = {
@@ -187,7 +190,7 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** The visible transactions, after which a later export can continue. */
+  /** Represents the visible transactions. A later export can continue after them. */
   readonly cursor: string;
   readonly backendPid: number;
 }
@@ -227,7 +230,7 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // The pool closes this connection, and can open the one that `end` needs.
+    // The pool closes this connection. It can then open another, which `end` needs.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;

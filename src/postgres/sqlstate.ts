@@ -2,8 +2,8 @@ import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /**
- * A retry may succeed after these (PostgreSQL, appendix A). Class 25 has 25P03: idle in a
- * transaction for too long, such as after a pause of this process.
+ * After these errors, a retry may succeed (PostgreSQL, appendix A). Class 25 is listed for 25P03: a
+ * transaction was idle for too long, such as after a pause of this process.
  */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -41,9 +41,9 @@ export function isTransient(error: unknown): boolean {
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * `statement_timeout` or `transaction_timeout`, after which work is retried a limited number of
- * times. `lock_timeout` has another code. A cancellation by a person differs only in its message.
- * If that is not in English, it counts as a timeout.
+ * True for `statement_timeout` and `transaction_timeout`. Work is retried a limited number of times
+ * after them. `lock_timeout` has another code. A cancellation by a person differs only in its
+ * message. If the message is not in English, the cancellation counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);

@@ -5,8 +5,8 @@ import type { Reason } from '../domain/reject.ts';
 import { columnOf, type Database, type QueryFile } from './database.ts';
 
 // Records which capabilities an environment uses, so that they cost others nothing. A use is
-// permanent. A statement for single records may have been composed before a use began. Each
-// therefore reads the uses under a lock, and fails at an unknown one.
+// permanent. A statement for single records may have been composed before a use began. Every such
+// statement therefore reads the uses under a lock, and fails if it does not know one of them.
 
 /**
  * In the transaction that writes the capability's data. After the commit, call
@@ -72,9 +72,9 @@ function writers(db: Database, among: readonly string[] | null = null): Promise<
  */
 export interface RefusalSeam {
   readonly use: string;
-  /** For a file's rejects. */
+  /** Reason for a file's rejects. */
   readonly reason: Reason;
-  /** For a single record. */
+  /** Returns the error for a single record. */
   error(): InputError;
   /**
    * Returns an SQL expression with the value of `id`, which violates `constraint` if that user is
@@ -96,8 +96,8 @@ export interface RefusalSeam {
 export interface Guard {
   readonly environments: readonly number[];
   /**
-   * Environment id and capability that it uses, such as `1 name`. An unlisted use fails the
-   * statement (`isUnknownUse`).
+   * Ids of environments, each with a capability that it uses, such as `1 name`. An unlisted use
+   * fails the statement (`isUnknownUse`).
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;

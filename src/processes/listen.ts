@@ -7,7 +7,8 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Connections beyond the limit. They serve monitoring, and tell other clients why they are refused.
+ * Connections that are accepted beyond the limit. They serve monitoring, and tell other clients why
+ * they are refused.
  */
 const reserve = 32;
 
@@ -95,7 +96,7 @@ class Connections {
     for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
-  /** Closes idle connections now, and each other after its response. */
+  /** Closes idle connections now, and every other connection after its response. */
   closeIdle(): void {
     this.#isStopping = true;
     this.leave();

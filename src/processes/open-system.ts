@@ -113,7 +113,7 @@ export function openSystem(options: SystemOptions): System {
   return options.mergesSmallLoads === true ? withSmallLoads(system) : system;
 }
 
-/** For work, for requests that only read, and for health and metrics. */
+/** Opens pools for work, for requests that only read, and for health and metrics. */
 function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
@@ -161,7 +161,10 @@ async function endPool(pool: pg.Pool): Promise<void> {
  * other loads.
  */
 const atATime = 2;
-/** Share of the shutdown time for small loads. Then, those that need longer are released. */
+/**
+ * Share of the shutdown time in which small loads can end. Those that need longer are then
+ * released.
+ */
 const stopShare = 0.1;
 
 /** The process that accepts a small load also merges it, if it is the environment's turn. */

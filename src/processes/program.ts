@@ -33,7 +33,8 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe is asynchronous. Open handles must not keep the process alive after it.
+  // Output to a pipe is asynchronous, so this waits for it. Open handles must not keep the process
+  // alive after that.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
@@ -137,7 +138,7 @@ export async function createProgram(
     .configureHelp({
       showGlobalOptions: true,
       sortSubcommands: false,
-      // They wrap at the width of the terminal, not at the line breaks in the source.
+      // Descriptions wrap at the width of the terminal, not at the line breaks in the source.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
         defaultHelp.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),

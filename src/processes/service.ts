@@ -63,7 +63,7 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Then, the connections of requests in progress are closed.
+    // After this share of SHUTDOWN_MS, the connections of requests in progress are closed.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {

@@ -190,7 +190,8 @@ export interface HistoryPage {
 
 /**
  * Reads the changes that precede `after`, newest first. A page is limited by the bytes of its JSON
- * and of the stored versions, because unpacking them takes time. Its first change is exempt.
+ * and of the stored versions, because unpacking them takes time. The first change is returned even
+ * if it exceeds these limits.
  */
 export async function readHistory(
   db: Database,

@@ -43,8 +43,8 @@ export interface QueueBackend {
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws unless Redis responds within a few seconds. `null` in PostgreSQL, which health checks
-   * examine.
+   * Throws unless Redis responds within a few seconds. `null` if the queue is in PostgreSQL, which
+   * health checks examine anyway.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;

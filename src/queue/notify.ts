@@ -19,7 +19,7 @@ import type { QueueBackend } from './backend.ts';
 
 /** The reconciler repeats a notice that is not delivered in time. */
 const callTimeoutMs = 5_000;
-/** Pause after a call that timed out, unless it ends in the meantime. */
+/** Pause after a call that timed out. The pause ends early if the call ends. */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
 /** A repeated notice of a task within this time has no effect. */
@@ -157,7 +157,8 @@ export function consume(
       // Seconds to wait for a notice.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // After a refused connection. BullMQ's default of 15 s would be too late.
+      // Milliseconds to wait after a refused connection. BullMQ's default of 15 s would be too
+      // late.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

@@ -16,7 +16,7 @@ type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
 export interface ProvidedDatabase {
   readonly url: string;
-  /** Set if this process started it. */
+  /** Set if this process started the database server. */
   readonly embedded: EmbeddedPostgres | null;
   stop(): Promise<void>;
 }

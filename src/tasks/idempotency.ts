@@ -13,8 +13,8 @@ interface EarlierAnswer<JobId> {
 }
 
 /**
- * Claims a key in the request's transaction, for the job that it creates, if any. Returns `null` if
- * the key is new, otherwise the earlier response, after the end of a request that is using the key.
+ * Claims a key in the request's transaction, for the job that it creates, if any. Waits for a
+ * request that is using the key. Returns `null` if the key is new, otherwise the earlier response.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -40,7 +40,10 @@ export async function claimIdempotencyKey<JobId extends string | null>(
   return { jobId: row.job_id as JobId, answer: row.answer, claimedAt: row.created_at };
 }
 
-/** For a key claimed in this transaction: an object or, for an existing job, its id. */
+/**
+ * Stores the response for a key that this transaction claimed. It is an object or, for an existing
+ * job, the job's id.
+ */
 export async function storeAnswer(
   db: Database,
   environmentId: number,
@@ -53,7 +56,8 @@ export async function storeAnswer(
 }
 
 /**
- * Claims a key for an action on a job. Returns when an earlier request did it, or `null`.
+ * Claims a key for an action on a job. Returns the time at which an earlier request took this
+ * action, or `null`.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(

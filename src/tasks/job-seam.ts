@@ -10,7 +10,7 @@ export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
   readonly jobId: string | null;
-  /** Addresses given for this job or work, and this outcome. */
+  /** Addresses that were given for this outcome of the job or work. */
   readonly emails: readonly string[];
   /** Returns the job, work or file. Called only if the event is sent. */
   readonly describe: () => Promise<object>;

@@ -12,7 +12,10 @@ import { isKeyKnown } from './idempotency.ts';
 
 const MAX_SHOWN_PARAMETERS = 100;
 
-/** Loads with rejects that no mend has corrected, with the condition of loads_rejects_idx. */
+/**
+ * True for loads with rejects that no mend has corrected. Contains the condition of
+ * loads_rejects_idx.
+ */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
   and loads.rows_rejected > count_mended(loads.load_id)
@@ -29,7 +32,7 @@ export interface JobFilter {
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Used by a request of the last 24 hours to create or change the job. */
+  /** The key with which a request created or changed the job in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -145,7 +148,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     options,
-    // `null` for a request of an export that is too long to show.
+    // The request of an export is `null` if it is too long to show.
     optionsCut: optionsCut || row.options['request'] === null,
     phases: reached,
   };

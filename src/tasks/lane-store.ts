@@ -49,7 +49,10 @@ export function idleLanes(db: Database): Promise<number[]> {
     having not bool_or(status = 'processing')`;
 }
 
-/** Unfinished jobs ahead of a queued one, up to MAX_COUNTED_AHEAD. A subquery, not for lists. */
+/**
+ * Number of unfinished jobs ahead of a queued one, up to MAX_COUNTED_AHEAD. This subquery runs for
+ * each row, so lists do not use it.
+ */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
   return sql<number>`case when ${ref('status')} = 'queued' then (
@@ -65,7 +68,7 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   ) else 0 end`;
 }
 
-/** Period of measuring a load's rate. */
+/** A load's rate is measured over this period. */
 const rateSeconds = 30;
 
 /** Lanes with unfinished jobs, longest waiting first. `running` is the running job, or `null`. */

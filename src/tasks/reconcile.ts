@@ -50,7 +50,7 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Without active tasks, one poll in this number reconciles. */
+/** While no task is active, only one of this many polls reconciles. */
 const POLLS_AT_REST = 5;
 
 /**
@@ -79,8 +79,8 @@ export function startReconciler<C extends TaskContext>(
 
 /**
  * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process until that ends.
- * Another task of the same process may have caused the losses. If it is lost alone, the suspect is
- * the cause.
+ * Another task of the same process may have caused the losses. If the suspect's own process is
+ * lost, too, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

@@ -9,8 +9,8 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * `stopping`: the worker begins to stop, as do tasks that stop at once. `deadline`: the shutdown
- * deadline, for all others.
+ * `stopping` tells tasks that stop at once that the worker begins to stop. `deadline` tells all
+ * others that the shutdown deadline is reached.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -20,7 +20,10 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Tasks that a worker tries to claim, because other workers may be faster. */
+/**
+ * Maximum number of tasks that a worker tries to claim. It tries several, because other workers may
+ * be faster.
+ */
 const candidates = 16;
 
 export async function runNextTask<C extends TaskContext>(

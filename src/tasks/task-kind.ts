@@ -25,19 +25,22 @@ export interface TaskContext {
 /** A lost notice only delays work, because the reconciler repeats it. */
 export interface TaskQueue {
   /**
-   * With `again`, the workers of notified tasks seem dead: adds another job each, at most once in
-   * several seconds.
+   * If `again` is true, the workers of the tasks seem dead. Each task then gets another job, at
+   * most once in several seconds.
    */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
   /**
-   * Errors after which the task fails if the last is transient, such as a lost connection.
-   * Infinity: retried forever and not counted.
+   * Number of errors after which the task fails if the last one is transient, such as a lost
+   * connection. With Infinity, such errors are retried forever and not counted.
    */
   readonly transient: number;
-  /** If the last is a timeout of the server, which the same work will probably reach again. */
+  /**
+   * The same number if the last error is a server timeout, which the same work will probably reach
+   * again.
+   */
   readonly timeout: number;
   readonly defect: number;
 }
@@ -49,16 +52,16 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Workers lost in a row after which the task counts as the cause, and fails. */
+  /** If this many workers in a row are lost with the task, it counts as the cause, and fails. */
   readonly maxLosses: number;
   /**
-   * Tasks that a worker runs at a time outside the queue (`Runner`). Default: jobs of the queue run
-   * them.
+   * Maximum number of tasks that a worker runs at a time outside the queue (`Runner`). Default:
+   * jobs of the queue run them.
    */
   readonly maxOutsideQueue?: number;
-  /** True to exclude workers started by a command. */
+  /** True if workers that a command starts must not run these tasks. */
   readonly isOfService?: true;
-  /** Running tasks per `group_id`. Default: no limit. */
+  /** Maximum number of running tasks per `group_id`. Default: no limit. */
   readonly maxOfGroup?: number;
   /** Milliseconds before the next attempt. `failures` counts errors since the last progress. */
   readonly pauseMs: (failures: number) => number;
@@ -69,8 +72,8 @@ export interface TaskKind<Context> {
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**
-   * After permanent failure: ends the task's job or other subject, with all its tasks, unless it
-   * has ended.
+   * Called after a permanent failure. Ends the task's job or other subject, with all its tasks,
+   * unless it has ended.
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /** Repairs what is not stored as a task, such as idle lanes. Several processes may call it. */

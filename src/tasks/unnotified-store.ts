@@ -6,15 +6,15 @@ import { isNotifiedLongAgo } from './worker-store.ts';
 
 interface UnnotifiedTask extends DueTask {
   /**
-   * True if the task was notified before, but none of its kind and environment runs: the worker may
-   * be dead.
+   * True if the task was notified before, but no task of its kind and environment is running. The
+   * worker may be dead.
    */
   readonly again: boolean;
 }
 
-/** Waiting tasks per kind and environment that are notified at a time. */
+/** Maximum number of waiting tasks per kind and environment that are notified at a time. */
 export const NOTIFIED_TASKS = 1_000;
-/** The same if none of them is running. */
+/** The maximum if no task of that kind and environment is running. */
 const repeatedTasks = 8;
 
 /** Returns due tasks with no notice, or one older than `olderThanMs`, and records a new one. */

@@ -16,8 +16,8 @@ export interface PoolCounts {
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
 /**
- * By name: help text, reader of the value, and labels. With one label, the reader may return an
- * object by its values. With several, it returns samples.
+ * By name: help text, reader of the value, and labels. If there is one label, the reader may return
+ * an object whose keys are the label's values. If there are several, it returns samples.
  */
 export type Gauges<T> = Readonly<
   Record<

@@ -153,7 +153,7 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Figures are reused for this many times as long as they took to read, so reading uses at most a
+ * Figures that took a second to read are reused for this many seconds, so reading uses at most a
  * hundredth of a connection's time.
  */
 const restPerWork = 100;
@@ -182,8 +182,8 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // One after another, on one of the two connections of the watch pool. /health/ready needs the
-      // other.
+      // Figures are read one after another, on one of the watch pool's two connections.
+      // /health/ready needs the other.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },

@@ -13,8 +13,8 @@ const RATES_FLUSH_MS = 5_000;
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * Values up to each bound and above the previous one. The last item counts those above all
-   * bounds.
+   * For each bound, the number of values up to it and above the previous bound. The last item
+   * counts the values above all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;

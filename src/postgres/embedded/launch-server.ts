@@ -21,7 +21,7 @@ const pollMs = 15;
 const answerDeadlineMs = 60_000;
 /** On a slow disk, replaying gigabytes of log takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** For the children of a killed server to end. */
+/** Maximum wait for the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
@@ -109,7 +109,7 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
   );
 }
 
-/** "The database system is starting up". */
+/** SQLSTATE of the message "The database system is starting up". */
 const cannotConnectNow = '57P03';
 
 /** Returns the version after a login, or `undefined` if the process has ended. */
@@ -190,7 +190,7 @@ export async function askVersion(url: string): Promise<string> {
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // The next statement fails after a connection error.
+  // After a connection error, the next statement fails.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -215,7 +215,7 @@ async function openServerLog(layout: Layout, account: Account | undefined) {
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** At most logTailBytes, and nothing before `startsAt`. */
+/** Returns at most the last `logTailBytes` of the log, and nothing before `startsAt`. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {
@@ -228,7 +228,7 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/** The caller tries another port if this one is taken by then. */
+/** The port may be taken before the server opens it. The caller then tries another. */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

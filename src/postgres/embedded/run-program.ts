@@ -11,7 +11,9 @@ interface ProgramResult {
 
 interface ProgramOptions {
   readonly account: Account | undefined;
-  /** Entered before privileges are dropped, so the account needs no access to it. */
+  /**
+   * This directory is entered before privileges are dropped, so the account needs no access to it.
+   */
   readonly cwd: string;
   readonly input?: string;
 }
@@ -39,7 +41,7 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // Node throws EPERM, if root may not change its user, instead of emitting it.
+    // If root may not change its user, Node throws EPERM instead of emitting it.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -92,9 +94,10 @@ export interface Account {
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * `undefined` if this process can run the server. PostgreSQL refuses root, so root uses the owner
- * of the data directory or its parent, such as a container's volume, which also opens another
- * user's directory. If root owns both, one of `candidates`.
+ * Returns `undefined` if this process can run the server itself. PostgreSQL refuses root. For root,
+ * this returns the owner of the data directory or of its parent (such as a container's volume), so
+ * that root can also open another user's directory. If root owns both, it returns one of
+ * `candidates`.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;

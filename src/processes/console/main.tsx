@@ -13,8 +13,8 @@ import { Away, Empty, Page } from '../../console/client/ui/page.tsx';
 /*
  * The browser client of the console. It stores nothing: data comes from the API, and the URL has
  * the filters, tab and selected row. Each screen is in the `console/` folder of its noun and loads
- * when it is shown. Its parts are in `src/console/client/`. CONTRIBUTING.md describes how to add
- * one.
+ * when it is shown. Shared code is in `src/console/client/`. CONTRIBUTING.md describes how to add a
+ * screen.
  */
 
 function App(): VNode {
@@ -83,8 +83,9 @@ function NotFound(): VNode {
 }
 
 /**
- * Replaces a screen that failed, or whose code did not load. After an outage, it reloads the page.
- * Without one, the server is probably newer, and the user can reload.
+ * Replaces a screen that failed, or whose code did not load. If an outage was the reason, it
+ * reloads the page after the outage. Otherwise, the server is probably newer, and the user can
+ * reload.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

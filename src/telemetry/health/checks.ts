@@ -152,7 +152,7 @@ const secretSettings = new Set(
   Object.entries<Setting>(settings).flatMap(([key, { secret }]) => (secret === true ? [key] : [])),
 );
 
-/** Messages of servers in findings may repeat what the servers received. */
+/** Findings contain messages of servers, which may repeat secrets that the servers received. */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
   const { databaseUrl, redisUrl, storage } = config;
   const credentials = storage.kind === 's3' ? storage.credentials : null;
@@ -171,7 +171,7 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
   });
 }
 
-/** Returns the URL, and its password as written and decoded. */
+/** Returns the URL, its password as written, and its decoded password. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);

@@ -67,9 +67,9 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/** Besides the pools of a server or worker, and of a command. */
+/** Connections that each kind of process opens besides its pools. */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
-/** More if the queue is in PostgreSQL. */
+/** Additional connections if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;
 
 function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {

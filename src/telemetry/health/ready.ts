@@ -14,7 +14,9 @@ export interface HealthReport {
   readonly parts: Readonly<Record<Part, 'ok' | 'away'>>;
 }
 
-/** A check throws or hangs if its part is unavailable. `null` for a part in the database. */
+/**
+ * A check throws or hangs if its part is unavailable. A part in the database has `null` instead.
+ */
 type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
