@@ -12,7 +12,7 @@ export interface Disk {
   readonly allBytes: number;
 }
 
-/** Two segments of PostgreSQL's write-ahead log, without which it does not start. */
+/** PostgreSQL does not start without space for two segments of its write-ahead log. */
 const leastBytes = 32 * MiB;
 
 /** Folders that this process writes to: data and, unless on S3, files. */
@@ -30,7 +30,7 @@ export async function readDisk(folder: string): Promise<Disk> {
   return { folder, device: nearest.device, freeBytes: bavail * bsize, allBytes: blocks * bsize };
 }
 
-/** Too little is free for PostgreSQL to start. */
+/** True if too little space is free for PostgreSQL to start. */
 export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
@@ -60,8 +60,8 @@ export function ioError(activity: string, cause: unknown): Error {
 }
 
 /**
- * A disk of this process is full. `isDiskFull` (sqlstate.ts) also recognises one of the database
- * server.
+ * True if a disk of this process is full. `isDiskFull` (sqlstate.ts) also recognises a full disk of
+ * the database server.
  */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));

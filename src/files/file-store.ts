@@ -14,7 +14,7 @@ export interface FileStore {
   readonly location: string;
   /** The file is invisible until `commit`. */
   create(folder?: FileFolder): Promise<FileWriter>;
-  /** With a given name, such as in another store or a backup. */
+  /** Creates a file with a given name, such as its name in another store or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** In bytes. `null` for a missing file. */
   size(ref: FileRef): Promise<number | null>;
@@ -32,8 +32,8 @@ export interface FileStore {
   /** Includes uncommitted files. A missing folder is not an error. */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files not written to for `olderThanMs`, such as a killed process's. Returns
-   * their number.
+   * Removes unfinished files not written to for `olderThanMs`, such as those of a killed process.
+   * Returns their number.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files cannot be stored at present. */
@@ -46,7 +46,7 @@ export interface FileStore {
 }
 
 export interface PresignedLink {
-  /** Suggested by browsers. Generated, not from a user. */
+  /** Browsers suggest this name. It is generated and does not come from a user. */
   readonly filename: string;
   readonly contentType: string;
   /** At most MAX_PRESIGNED_SECONDS from now. */

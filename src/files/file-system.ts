@@ -22,8 +22,9 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Creates `directory` when necessary. A complete file is `<date>/<uuid v7>`, and `tmp/<uuid>`
- * before. A file of a `FileFolder` is written there, and ends in `.part` until it is complete.
+ * Creates `directory` when necessary. A file is named `tmp/<uuid>` until it is complete, then
+ * `<date>/<uuid v7>`. A file of a `FileFolder` is written in its folder, and its name ends in
+ * `.part` until it is complete.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
@@ -178,7 +179,7 @@ interface NewFile {
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;
-  /** Interval of touching the file. Sweeps remove unfinished files that are not touched. */
+  /** Interval at which the file is touched. Sweeps remove unfinished files that are not touched. */
   readonly touchMs: number;
 }
 

@@ -28,7 +28,9 @@ import { MissingFileError, type PresignedLink } from './file-store.ts';
 const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
-/** Per process. A download occupies one even if its client is slow. */
+/**
+ * Maximum number of connections per process. A download occupies one even if its client is slow.
+ */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
@@ -43,7 +45,7 @@ interface BegunUpload {
   readonly begunAt: Date;
 }
 
-/** From servers that cannot list uploads. */
+/** Error codes of servers that cannot list uploads. */
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**

@@ -15,7 +15,7 @@ import {
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 import { S3Writer } from './s3-writer.ts';
 
-/** Minimum size, and parts per file. */
+/** Minimum size of a part, and maximum number of parts per file. */
 const S3_PART_BYTES = 8 * MiB;
 const MAX_S3_PARTS = 10_000;
 const S3_REMOVALS_AT_A_TIME = 8;
@@ -30,7 +30,7 @@ interface S3StoreOptions {
   readonly stallMs?: number;
 }
 
-/** In UTF-8, a character of two bytes may have three. */
+/** A character that has two bytes in another encoding may have three in UTF-8. */
 const growth = 1.5;
 
 /**
@@ -85,7 +85,7 @@ function openStream(
   return streamOf(read());
 }
 
-/** Uploads first: a file that completes in the meantime is then among the objects. */
+/** Aborts uploads first. If one completes in the meantime, its file is then among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));

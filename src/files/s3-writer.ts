@@ -81,12 +81,13 @@ export class S3Writer implements FileWriter {
     try {
       await this.#bucket.completeUpload(key, uploadId, this.#tags);
     } catch (error) {
-      // The response to an earlier completion was lost if the file exists but not the upload.
+      // If the file exists but the upload does not, an earlier request completed it and the
+      // response was lost.
       if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
     }
   }
 
-  /** Resolves once the part is being sent. The next call throws its error. */
+  /** Resolves once the part is being sent. If sending fails, the next call throws the error. */
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#check();

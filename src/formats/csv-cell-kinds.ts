@@ -50,9 +50,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if each column in `positions` can be addressed only by position below a real header:
- * it has no name and no empty value, or shares its name. Shared names count only if some named
- * column contains only data.
+ * Returns true if the first record is a real header and each column in `positions` can be addressed
+ * only by position. Such a column either has no name and no empty value, or shares its name with
+ * another column. Shared names count only if some named column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

@@ -53,8 +53,8 @@ export class DialectReader {
   }
 
   /**
-   * csv-parse can neither split at runs of blanks nor read `nulls`. `text` then assembles the
-   * record from the scanner's cells.
+   * True if the dialect has runs of blanks or `nulls`, which csv-parse cannot read. `text` then
+   * assembles the record from the scanner's cells.
    */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
@@ -102,7 +102,7 @@ export class DialectReader {
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
     if (isMark || (isBlanks && isBlankByte(byte))) return mask(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // The escape may be part of the value. Masked twice, it makes `#unmask` refuse the record.
+    // The escape may be part of the value. It is masked twice so that `#unmask` refuses the record.
     return letter === undefined ? mask(mask(match.charAt(0))) + escaped : mask(letter);
   }
 

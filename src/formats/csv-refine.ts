@@ -33,9 +33,9 @@ export function refineDialect(
 }
 
 /**
- * `'` is refused as the quote if `"` encloses a cell. If `'` encloses a name, the dialect must fit
- * more records than `base`. Otherwise, it must break none, and if it corrects none, `'` must
- * enclose every value.
+ * `'` is refused as the quote if `"` encloses a cell. If `'` encloses a name, the dialect is better
+ * if it fits more records than `base`. Otherwise, it must not break any record. If it also corrects
+ * no record, `'` must enclose every value.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -60,7 +60,10 @@ function* singleQuotes(
   }
 }
 
-/** Refused if a backslash precedes a character that needs no escape: it may be part of a value. */
+/**
+ * Refused if a backslash precedes a character that needs no escape, because the backslash may be
+ * part of a value.
+ */
 function* backslashes(
   { bytes }: CsvSample,
   base: CsvDialect,
@@ -73,8 +76,8 @@ function* backslashes(
 }
 
 /**
- * Returns the first longer delimiter that fits the records at least as well: doubled, with a blank
- * after it, or between two blanks.
+ * Tries the delimiter doubled, with a blank after it, and between two blanks. Returns the first
+ * dialect that fits the records at least as well as `base`, otherwise `base`.
  */
 function withBlanks(
   sample: CsvSample,
@@ -108,17 +111,21 @@ function corrects(other: Measure, plain: Measure, minCount: number): boolean {
   return plain.bad.size - other.bad.size >= minCount && other.good >= plain.good;
 }
 
-/** The first of several that are equally frequent in a header is chosen. */
+/** If several are equally frequent in a header, the first is chosen. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These include a blank. Otherwise, it would begin the next cell, whose quote would not open it.
+  // These include a blank. If the blank began the next cell, a quote after it would not open the
+  // cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/** Tried if no column name is known: only these distinguish records from prose reliably enough. */
+/**
+ * Tried if no column name is known, because only these distinguish records from prose reliably
+ * enough.
+ */
 export const distinctiveDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
@@ -159,7 +166,7 @@ export interface ScoredDialect {
 
 /** With fewer points, records have one cell, varying numbers of cells, or hardly any known kind. */
 const minPoints = 0.4;
-/** A dialect with more than this share of the best one's points is equally likely. */
+/** A dialect with more than this share of the best dialect's points is equally likely. */
 const clearShare = 0.95;
 
 /**

@@ -9,7 +9,7 @@ import type { RecordScanner } from './record-scanner.ts';
 
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** Records that are read to judge a dialect, after a possible header and without a header. */
+/** Maximum numbers of records that `measure` and `score` read to judge a dialect. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
@@ -37,7 +37,10 @@ export interface Measure {
   readonly quoted: number;
   /** Unquoted, non-empty cells in all records. */
   readonly bare: number;
-  /** Good records without missing or surplus cells, and how many of them end in an empty cell. */
+  /**
+   * Number of good records without missing or surplus cells, and how many of these records end in
+   * an empty cell.
+   */
   readonly exact: number;
   readonly lastEmpty: number;
   /** Escapes before bytes that need none. */

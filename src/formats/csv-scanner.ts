@@ -7,8 +7,8 @@ import { CR, countLines, LF, MORE, type RecordScanner, type ScanProblem } from '
 /**
  * Scans CSV as in RFC 4180, or with other marks. LF, CRLF and CR may be mixed. A line without quote
  * or escape costs three comparisons and one `indexOf`, because the next LF, CR and quote are
- * remembered. Other records, and all if `cells` is set, are read byte by byte. All readers of a CSV
- * must use the same `marksOf`. Reasons: docs/decisions/formats.md.
+ * remembered. Other records are read byte by byte, as are all records if `cells` is set. All
+ * readers of a CSV must use the same `marksOf`. Reasons: docs/decisions/formats.md.
  *
  * The scanner refuses:
  * - `record_too_large`: longer than `maxRecordBytes`. All of it is skipped.
@@ -60,7 +60,10 @@ class Scanner implements RecordScanner {
   readonly #escapeByte: number;
   /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
-  /** Buffer of the remembered positions. #end means that the byte does not occur. */
+  /**
+   * Buffer to which the remembered positions refer. The position #end means that the byte does not
+   * occur.
+   */
   #buf: Buffer = noBuffer;
   #end = 0;
   #from = 0;
@@ -181,8 +184,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Returns the end of a complete record, `from` or later: the record continues after a quote that
-   * closes the open cell.
+   * Returns the end of a complete record, which is `from` or later. If a later quote closes the
+   * open cell, the record continues after this quote.
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;

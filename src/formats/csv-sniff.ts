@@ -26,7 +26,7 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** The header of another dialect must fit this share and this number of the records. */
+/** Minimum share and minimum number of the records that another dialect must fit. */
 const leastShare = 0.9;
 const leastRecords = 2;
 /** Records needed to infer the usual content of a column. */
@@ -153,7 +153,8 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // Of two that fit equally well, the one with more columns has the right delimiter.
+      // If two fit equally well, the one with more columns splits inside the delimiter, so the one
+      // with fewer comes first.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
@@ -167,7 +168,8 @@ class Sniffer {
   }
 
   /**
-   * @throws InputError if most records do not fit, but another delimiter splits nearly all alike
+   * @throws InputError if most records do not fit, but another delimiter splits nearly all into
+   * equally many cells
    */
   #withNamed(candidate: Candidate): Sniffed {
     const { dialect, place } = candidate;

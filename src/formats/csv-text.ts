@@ -10,9 +10,12 @@ import { encodeUtf8 } from './utf8.ts';
 
 const COMMA = 44;
 const LF = 10;
-/** Bound of the padding. Otherwise, one cell far to the right would cause a huge file. */
+/**
+ * Maximum size of the padding. Without a maximum, one cell far to the right would cause a huge
+ * file.
+ */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** Readers misinterpret these unquoted, such as a blank at an end. */
+/** Text that readers misinterpret unless it is quoted, such as a value with a blank at its end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 
@@ -131,7 +134,7 @@ export class CsvText {
   }
 }
 
-/** Headers of our exports of events: as a file, and as a stream. */
+/** Headers of our event exports, as files and as a stream. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',

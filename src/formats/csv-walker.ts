@@ -78,10 +78,10 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the content's end, MORE or TOO_LARGE. A malformed record ends at a line end outside
-   * quotes however its quotes are read: a quote that may open a cell does, even if it also closes
-   * one. Text after a closing quote suggests undoubled quotes (`mayContinue`), so the record
-   * includes a later line that closes a cell without opening one.
+   * Returns the content's end, MORE or TOO_LARGE. A malformed record ends at a line end that is
+   * outside quotes however its quotes are read. Therefore, a quote that may open a cell opens one,
+   * even if it may also close one. Text after a closing quote suggests undoubled quotes
+   * (`mayContinue`), so the record includes a later line that closes a cell without opening one.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -303,7 +303,7 @@ export class CsvWalker {
 
   /**
    * Returns the position after the quote at `at` if it closes the cell, 0 if it is part of the
-   * cell, NEVER if it may open a cell, and MORE.
+   * cell, NEVER if it may open a cell, or MORE.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;

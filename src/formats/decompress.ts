@@ -44,7 +44,7 @@ async function* inflate(
       guard(bytes.length);
       yield bytes;
     }
-    // The data may end before `source`. `feed` then checks the rest.
+    // The compressed data may end before `source` does. `feed` then checks the remaining bytes.
     await feeding;
     if (failure !== null) throw failure;
   } catch (error) {

@@ -9,10 +9,10 @@ export interface FormatHints {
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Required key of the array of a JSON body. Default: any. */
+  /** Key that the array in a JSON body must have. Default: any key. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Names in the header to our names. Every column named here must exist. */
+  /** Maps names in the header to our names. Every column named here must exist. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -53,8 +53,9 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
  * Detects the format of the first bytes (unpacked, in UTF-8). Only obvious content overrides the
- * hints: `[` is JSON, `{"users":[` an envelope. Another `{` is NDJSON (see `layoutOfJson`), or JSON
- * if an envelope is expected. Other text is CSV unless hinted. A hint alone makes no file Parquet.
+ * hints. `[` is JSON, and `{"users":[` is an envelope. Any other `{` is NDJSON (see
+ * `layoutOfJson`), or JSON if an envelope is expected. Other text is CSV unless hinted. A hint
+ * alone makes no file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {

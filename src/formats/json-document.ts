@@ -59,7 +59,7 @@ export async function* documentToNdjson(
 export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
- * Yields the elements, of any JSON type, of `[…]` or of the array under `envelope`.
+ * Yields the elements of `[…]` or of the array under `envelope`. They may have any JSON type.
  * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(

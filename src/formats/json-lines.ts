@@ -96,11 +96,11 @@ const [OPEN, CLOSE] = [123, 125];
  * and have commas or blanks between them. `source` starts after its byte order mark. UTF-8 is not
  * checked.
  *
- * An incomplete last record, or an invalid record whose successor can be found, becomes an invalid
- * line:
+ * An incomplete last record becomes an invalid line. So does any other invalid record if the next
+ * record can be found. This requires:
  * - The next record starts with `{` on a new line, after a line of only `}`. Valid JSON never has
  * these two lines inside a record.
- * - Both are less than MAX_RECORD_BYTES after the error.
+ * - Both lines are less than MAX_RECORD_BYTES after the error.
  * - The invalid record starts on a new line, and its error is not a line break in a string.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */

@@ -50,14 +50,18 @@ const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Call this before parsing: a parser needs 150 ms for a MiB of brackets. Text up to `harmlessChars`
- * is never refused. For invalid JSON, the result is inexact but still limits the parser's work.
+ * Call this before parsing, because a parser needs 150 ms for a MiB of brackets. Text up to
+ * `harmlessChars` is never refused. For invalid JSON, the result is inexact but still limits the
+ * parser's work.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Most records have fewer brackets, so the slower check of the depth is rarely needed. */
+/**
+ * Most records have fewer opening brackets than `count`, so the slower check of the depth is rarely
+ * needed.
+ */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;
   for (const open of '{[') {

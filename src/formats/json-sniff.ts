@@ -15,7 +15,10 @@ export type JsonLayout =
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /** Keys of, and paths of arrays in, a single object read as one record. Otherwise, `null`. */
+  /**
+   * If a single object is read as one record, its keys and the paths of its arrays. Otherwise,
+   * `null`.
+   */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
@@ -102,15 +105,18 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
 }
 
 /**
- * True if the object seems a document: an array of objects begins in `head`, and it is not itself a
- * record.
+ * True if the object seems to be a document. An array of objects must begin in `head`. If the
+ * object has a key of a record, the first element must have one too.
  */
 function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
-/** With more line ends in the first object, or before its error, records span several lines. */
+/**
+ * If the first object, or the part before its error, has more line ends than this, records span
+ * several lines.
+ */
 const MAX_LINES_OF_DAMAGE = 2;
 
 class Head {
@@ -201,8 +207,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * The first object of a text, complete, invalid, or cut off by the text's end. `length` is in bytes
- * read.
+ * The first object in a text. It may be complete, invalid, or cut off by the text's end. `length`
+ * is the number of bytes read.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

@@ -133,7 +133,7 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** The text has all digits. `null` for any other value. */
+/** Returns the text of a number with all its digits, or `null` for any other value. */
 export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);

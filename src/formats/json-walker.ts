@@ -232,7 +232,7 @@ export class JsonWalker {
 
 const plainAscii = /^[ -[\]-~]*$/;
 
-/** Decodes the escapes. Returns '' for a truncated key: no known key is that long. */
+/** Decodes the escapes. Returns '' for a truncated key, because no known key is that long. */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
   if (plainAscii.test(raw)) return raw;
@@ -247,17 +247,17 @@ export function decodeKey(raw: string): string {
 const SHORT_BYTES = 48;
 
 /**
- * A line feed usually replaces a comma, bracket or blank, but at a buffer's edge it may need its
- * own byte.
+ * Space for line feeds. A line feed usually replaces a comma, bracket or blank, but at a buffer's
+ * edge it may need its own byte.
  */
 const SPARE_BYTES = 4;
 
 /**
- * Copies parts of streamed buffers, one line per value. Parts around a byte that is left out are
- * joined.
+ * Copies parts of streamed buffers, one line per value. If a byte is left out, the parts on both
+ * sides of it are joined.
  */
 class LineCopy {
-  /** Where `start` begins to copy and `end` stops, in the current buffer. */
+  /** Position in the current buffer at which `start` begins to copy and `end` stops. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
@@ -324,7 +324,7 @@ class LineCopy {
     this.#from = position + 1;
   }
 
-  /** Makes the last copied CR, after which nothing was copied, an LF. */
+  /** Turns the CR that was copied last into an LF. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;

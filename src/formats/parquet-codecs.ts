@@ -45,8 +45,8 @@ function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();
     await decoder.init();
-    // For an empty page, the decoder would read out of bounds. If it fails, the caller refuses its
-    // empty result.
+    // For an empty page, the decoder would read out of bounds. If decoding fails, its result is
+    // empty, and the caller refuses it.
     return (packed, bytes) => (packed.length === 0 ? packed : decoder.decode(packed, bytes));
   });
   return zstd;

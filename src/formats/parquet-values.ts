@@ -9,8 +9,8 @@ import { MAX_PARSED_DEPTH, MiB } from '../base/limits.ts';
  */
 
 /**
- * In characters, as JSON. A longer row refuses the file. A shorter row that is still too large for
- * a record is refused alone.
+ * Maximum length of a row as JSON, in characters. If a row is longer, the file is refused. A
+ * shorter row that is still too large for a record is refused alone.
  */
 export const MAX_PARQUET_ROW_CHARS = 32 * MiB;
 
@@ -35,7 +35,7 @@ export interface ParquetColumn {
   readonly toJson: ToJson;
 }
 
-/** Counts a value that JSON cannot express. Returns `null` as its text. */
+/** Counts a value that JSON cannot express. Returns the text `null` for it. */
 export type Omit = () => JsonText;
 
 /** @throws DamagedFile for an unsupported type. */
@@ -80,7 +80,7 @@ const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type
 const isMetadata = ({ element, path }: SchemaTree): boolean =>
   path.length === 1 && element.name === 'metadata';
 
-/** Removes annotations with which hyparquet rounds values or loses parts of lists and maps. */
+/** Removes annotations that make hyparquet round values or lose parts of lists and maps. */
 function storedElement(node: SchemaTree): SchemaElement {
   const { converted_type: _, logical_type: logical, ...plain } = node.element;
   const kind = kindOf(node.element);

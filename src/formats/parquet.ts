@@ -14,17 +14,17 @@ import { columnOf, MAX_PARQUET_ROW_CHARS, noCharacter, type ParquetColumn } from
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Bounds of the footer and of a row group (packed and unpacked). */
+/** Maximum size of the footer. Maximum packed and unpacked size of a row group. */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
-/** Values of a row group that are unpacked at a time, and their approximate bytes. */
+/** Maximum number of values that are unpacked at a time, and their approximate size. */
 const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
- * Converts Parquet to NDJSON with hyparquet. The packed row group is in memory, and its rows are
- * unpacked in slices. Null values are omitted with their keys. Wrong sizes in a file affect only
- * its sandbox.
+ * Converts Parquet to NDJSON with hyparquet. One packed row group is in memory at a time, and its
+ * rows are unpacked in slices. Null values are omitted with their keys. Wrong sizes in a file
+ * affect only its sandbox.
  */
 
 /**
@@ -134,7 +134,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. As INT32, hyparquet would lose the highest.
+  // DuckDB writes unsigned differences with 33 bits. If hyparquet read them as INT32, it would lose
+  // the highest bit.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );

@@ -5,16 +5,16 @@
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver cuts a file into chunks and the worker walks a chunk with
- * it: both find the same records, however the bytes are split. It returns positions and copies
- * nothing.
+ * Finds where records end. The receiver uses it to cut a file into chunks, and the worker to walk
+ * through a chunk. Both find the same records, however the bytes are split. The scanner returns
+ * positions and copies nothing.
  */
 export interface RecordScanner {
   /**
-   * Returns the end of the record with its terminator, or -1 if buf[start, end) is too short: call
-   * again with the same start and a later end. If `final`, buf[end - 1] is the last byte, and the
-   * result is never -1. After -1 with `problem` `record_too_large`, continue with `skip`, and bytes
-   * before `keepFrom` are no longer needed.
+   * Returns the end of the record with its terminator, or -1 if buf[start, end) is too short. After
+   * -1 with `problem` `record_too_large`, continue with `skip`. Bytes before `keepFrom` are then no
+   * longer needed. After any other -1, call again with the same start and a later end. If `final`,
+   * buf[end - 1] is the last byte, and the result is never -1.
    *
    * With the same `buf` and `end` as before, found positions are reused, so the bytes must not
    * change.
@@ -27,8 +27,9 @@ export interface RecordScanner {
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
    * After a record with `isUnclosed`, returns the position after a quote that closes its cell, -1
-   * if more bytes are needed (from `keepFrom`), or -2. After such a quote, the record continues and
-   * is too large: call `skip` from there. `lowest` is the start of a record at or before `start`.
+   * if more bytes are needed (from `keepFrom`), or -2. The record continues after such a quote and
+   * is too large, so call `skip` from there. `lowest` is the start of a record at or before
+   * `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 

@@ -82,13 +82,13 @@ class Booleans implements ValueStore {
 }
 
 const lengthBytes = 4;
-/** After so many values, the store decides whether to keep its dictionary. */
+/** Number of values after which the store decides whether to keep its dictionary. */
 const trialValues = 250;
-/** Bounds the cost of strings that were chosen to collide. */
+/** Maximum number of slots to try. It bounds the cost of strings that were chosen to collide. */
 const maxProbes = 32;
 
 /**
- * Each string is stored after its length. No dictionary if more than half of the first
+ * Each string is stored after its length. There is no dictionary if more than half of the first
  * `trialValues` strings are distinct.
  */
 class Texts implements ValueStore {
@@ -210,7 +210,7 @@ export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, en
   }
 }
 
-/** Copies, in byte order. */
+/** Returns copies of the first and the last text in byte order. */
 function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   if (texts.length === 0) return { min: undefined, max: undefined };
   let min = 0;

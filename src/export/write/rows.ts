@@ -101,7 +101,7 @@ function lineEnds(piece: Buffer): number[] {
   return ends;
 }
 
-/** A doubled quote ends and starts a quoted part. */
+/** The first byte of a doubled quote ends a quoted part, and the second starts another. */
 function csvEnds(): (piece: Buffer) => number[] {
   let isQuoted = false;
   return (piece) => {
@@ -119,13 +119,13 @@ function csvEnds(): (piece: Buffer) => number[] {
 // Reads values as bytes, for the speed of exports. Only values with escapes become strings.
 // `selectValues` describes the rows.
 
-/** From so many bytes, `set` is faster than a loop. */
+/** Minimum number of bytes for which `set` is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
 /**
- * Integers with fewer digits are exact in JavaScript, and so are those with this number unless the
- * first digit is 9.
+ * Integers with fewer digits are exact in JavaScript. Integers with this number of digits are exact
+ * unless the first digit is 9.
  */
 const exactDigits = 16;
 const NINE = 0x39;
@@ -205,7 +205,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Without quotes and escapes. `null` if the value contains no escapes. */
+/** Returns a quoted value without its quotes and escapes, or `null` if it contains no escapes. */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);

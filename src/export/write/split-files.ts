@@ -9,7 +9,8 @@ interface FileOptions {
   readonly format: ExportFormat;
   readonly compression: Compression;
   /**
-   * From this stored size, rows continue in another file. A compressed file can be slightly larger.
+   * Once a file has this stored size, the next rows go to another file. A compressed file can be
+   * slightly larger.
    */
   readonly splitBytes: number;
 }
@@ -137,17 +138,20 @@ export interface FileFacts {
 }
 
 export interface GroupFile {
-  /** The form is that of COPY, including the line break. */
+  /** The row has the form that COPY writes, including the line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
   /** Call it after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
-  /** Call it once, after the last group, even without groups. `null` if the file has no owner. */
+  /**
+   * Call it once, after the last group, even if there are no groups. Returns `null` if the file has
+   * no owner.
+   */
   end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/** Such a format compresses each row group, so the whole file is not compressed. */
+/** Writes files whose format compresses each row group, so the whole file is not compressed. */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;

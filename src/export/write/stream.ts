@@ -103,7 +103,7 @@ class Cursor {
     }
   }
 
-  /** Moves rows earlier than `until`, or also at `until`. */
+  /** Moves rows earlier than `until` and, if `withEqual`, those at `until`. */
   take(until: number, withEqual: boolean, to: Gathered): void {
     const { bytes, ends } = this.#block;
     const first = this.#start;

@@ -200,7 +200,10 @@ export interface FilePlan {
   readonly content: RowText | null;
 }
 
-/** A plan for each dataset or for a stream. `client` must be in the transaction that reads. */
+/**
+ * Returns a plan for each dataset, or one plan for a stream. `client` must be in the transaction
+ * that reads.
+ */
 export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
@@ -260,7 +263,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, max), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // The hash would depend on the order by last change, which differs after a load.
+    // The hash would depend on the order of rows by last change. This order differs after a load.
     content: null,
   };
 }
@@ -272,8 +275,9 @@ function firstOf({ text, parameters }: CopySelect, max: number | undefined): Cop
 const LF = 0x0a;
 
 /**
- * Hashes the rows of a dataset as text, without the two times of each profile row. It is the same
- * after loading into an empty environment, and for NDJSON and Parquet.
+ * Hashes the rows of a dataset as text, without the two times of each profile row. The hash stays
+ * the same if the rows are loaded into an empty environment and exported again. NDJSON and Parquet
+ * have the same hash.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
