@@ -162,7 +162,7 @@ async function endPool(pool: pg.Pool): Promise<void> {
  */
 const atATime = 2;
 /**
- * Share of the shutdown time in which small loads can end. Those that need longer are then
+ * Share of the shutdown time in which small loads can end. Loads that need longer are then
  * released.
  */
 const stopShare = 0.1;
