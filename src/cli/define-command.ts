@@ -132,7 +132,7 @@ export function flag(flags: string, description: string): OptionOf<boolean> {
   return optionOf(option.negate ? option : option.default(false));
 }
 
-/** Such an option is only for sluice's own processes. */
+/** Hides an option that only sluice's own processes use. */
 export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }

@@ -11,13 +11,13 @@ import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
-/** Scripts rely on them. */
+/** Scripts rely on these codes. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
   /** The same call would fail again. */
   usage: 2,
-  /** By Ctrl-C. Shells use the same code. */
+  /** Ended by Ctrl-C. Shells use the same code. */
   interrupted: 130,
 } as const;
 
@@ -39,7 +39,7 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** The stack may help: LOG_LEVEL=debug shows it. */
+  /** LOG_LEVEL=debug shows the stack, which may help. */
   readonly unforeseen: boolean;
 }
 

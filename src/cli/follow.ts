@@ -52,7 +52,9 @@ const longestName = 28;
 const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
-/** A moving bar, or in a log a line every few seconds. `quiet` shows nothing. */
+/**
+ * Shows a moving bar in a terminal, and in a log a line every few seconds. `quiet` shows nothing.
+ */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
   return terminal.live ? movingBar(name) : lines(terminal, name);

@@ -5,6 +5,6 @@ const words = process.argv.slice(2);
 if (words.length === 1 && /^(-v|--version)$/.test(words[0] ?? '')) {
   process.stdout.write(`${readPackage().version}\n`);
 } else {
-  // Loading this module takes longer than starting Node.
+  // Loading `program.ts` takes longer than starting Node.
   await (await import('../processes/program.ts')).run(words);
 }

@@ -68,7 +68,7 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** They contain secrets, which a command line would show. */
+  /** The variables contain secrets, which a command line would show. */
   readonly processEnv: ProcessEnv;
   readonly args?: readonly string[];
   readonly log: Logger;

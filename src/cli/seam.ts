@@ -15,13 +15,13 @@ declare module './settings.ts' {
 
 /** A part of an environment that a file declares, such as its definitions. */
 export interface DeclaredSection<S extends TSchema = TSchema> {
-  /** The member's format is that of the file which the section's own command accepts. */
+  /** The member has the same format as the file that the section's own command accepts. */
   readonly name: string;
   open(of: Declaration): Promise<OpenSection<S>>;
 }
 
 export interface OpenSection<S extends TSchema = TSchema> {
-  /** It reports every problem that can be found without a database. */
+  /** Its checks report every problem that can be found without a database. */
   readonly file: OperatorFile<S>;
   /**
    * Writes nothing. Call it in the transaction of `write`, after `lockEnvironment`. @throws an
@@ -48,7 +48,7 @@ export interface SectionPlan {
   /** In the order in which people read them, without secrets. */
   readonly changes: readonly ItemChange[];
   write(acts: Acts): Promise<void>;
-  /** Only if there were changes. */
+  /** Called only if there were changes. */
   readonly afterCommit?: (db: Database) => Promise<void>;
 }
 

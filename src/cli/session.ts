@@ -37,7 +37,7 @@ export interface SessionOptions {
   readonly mergesSmallLoads?: boolean;
 }
 
-/** A few connections suffice: a command does one thing at a time, and queues tasks. */
+/** A few connections suffice, because a command does one thing at a time and queues tasks. */
 const poolSize = 4;
 
 /** Uses a running database server, or starts one for this command. */
@@ -144,7 +144,7 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Other commands recognise this one by it. */
+/** Other commands recognise this command by its role. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
 /** The embedded server stops when this command ends. */

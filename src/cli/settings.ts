@@ -36,11 +36,11 @@ export interface Settings {
   /** For child processes, with flags as variables. */
   readonly processEnv: ProcessEnv;
   readonly serviceLog: (role: string) => Logger;
-  /** By default, only errors. */
+  /** Logs only errors by default. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Settings by commander's names of their flags. */
+/** Names of settings, keyed by the names that commander gives to their flags. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -117,7 +117,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** With the correct names. */
+/** Returns the misspelt names with the correct ones. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));

@@ -72,7 +72,7 @@ const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' 
 /** Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
-/** By title. A title that begins with `>` aligns its column to the right. */
+/** Keyed by title. A title that begins with `>` aligns its column to the right. */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -149,7 +149,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** `names` are the columns. Default: all fields. */
+/** `names` are the columns. Default: all fields with a value. */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],
@@ -169,7 +169,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Sentences are not truncated. */
+/** Fields with sentences, for which a higher limit applies. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -182,7 +182,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** The name decides, for example whether a number is a size or a duration. */
+/** The field's name decides, for example, whether a number is a size or a duration. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

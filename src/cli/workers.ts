@@ -8,14 +8,16 @@ import type { Session } from './session.ts';
 const checkMs = 3_000;
 
 export interface Workers {
-  /** `running`: of `sluice start` or `sluice work`. `own`: of this command. */
+  /**
+   * `running` workers belong to `sluice start` or `sluice work`, and `own` workers to this command.
+   */
   readonly whose: 'own' | 'running';
 }
 
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** Bounds the worker processes. */
+  /** Number of tasks. No more workers than this are started. */
   readonly tasks?: number | undefined;
   /** This process may have finished the work before workers start. */
   readonly afterMs?: number;
@@ -61,7 +63,7 @@ async function provideWorkers(
       log,
     });
   };
-  // All workers of a database that this command has started have ended.
+  // If this command has started the database, all of its earlier workers have ended.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();

@@ -29,7 +29,8 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
 }
 
 /**
- * Bits of an id are at equal distances in its block: `firstOf` is the first, `stepOf` the distance.
+ * The bits of an id are at equal distances in its block. `firstOf` returns the first bit, `stepOf`
+ * the distance.
  */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
@@ -56,7 +57,7 @@ export class IdFilter {
   }
 }
 
-/** Returns `null` if more than half of the bits would then be set. */
+/** Returns `null` if the smaller filter would have more than half of its bits set. */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);

@@ -57,9 +57,9 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Erases from all files except `seen`. Deleted users lose their events. Deleted companies are
- * removed from events. Commits all new files together. Counts only events that are not also in the
- * database. Returns the ids of all files.
+ * Erases the deleted ids from all files except `seen`. Deleted users lose their events. Deleted
+ * companies are removed from events. Commits all new files together. Counts only events that are
+ * not also in the database. Returns the ids of all files.
  */
 async function eraseArchived(
   attempt: Attempt,

@@ -3,7 +3,7 @@ import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgr
 import { eventTable, type Month } from '../../postgres/retention.ts';
 import { removeDoomed } from '../../postgres/retirements.ts';
 
-/** Appends to a month before it is rewritten. */
+/** Maximum number of appends to a month before it is rewritten. */
 export const LAKE_APPENDS = 48;
 /** Minimum hours between two rewrites of a month from which events are removed. */
 const LAKE_REWRITE_HOURS = 24;
@@ -93,7 +93,7 @@ export async function settleMonth(
   return changed === 1;
 }
 
-/** For a month without events in `sluice.events`. */
+/** Forgets a month that has no events in `sluice.events`. */
 export async function releaseMonth(
   db: Database,
   { environmentId, month }: LakeMonth,

@@ -43,7 +43,7 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** Starts at position `start` of the file. */
+  /** The bytes of the file from position `start`. */
   readonly bytes: Buffer;
   readonly start: number;
 }
@@ -136,7 +136,7 @@ export interface Erasure {
   readonly ids: ReadonlySet<string>;
 }
 
-/** COPY values, without erased users and companies. */
+/** Returns the events as values for COPY, without erased users and companies. */
 export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
   const isErased = (entity: Entity, id: string | null | undefined): boolean =>
     erasure?.entity === entity && erasure.ids.has(id ?? '');

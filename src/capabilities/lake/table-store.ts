@@ -30,7 +30,7 @@ export interface LakeTable {
 
 export interface TableFields {
   readonly schema: number;
-  /** Includes removed fields. 0 if no id has been used. */
+  /** Highest field id so far, including removed fields. 0 if no id has been used. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }

@@ -1,7 +1,7 @@
 /*
  * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. Whether it removes them is decided once. They are removed in slices. A mirror never removes
- * more profiles than allowed, nor a profile that was written after the file was received.
+ * file. It decides only once whether to remove them, and removes them in slices. A mirror never
+ * removes more profiles than allowed, nor a profile that was written after the file was received.
  */
 import { ConflictError, inputError } from '../../base/errors.ts';
 import { named, type Sentence, say } from '../../base/sentence.ts';

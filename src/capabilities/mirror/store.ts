@@ -74,8 +74,8 @@ const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
  * True if the profile `p` was not written after the file was received. Ignores writes by loads that
- * were accepted before then. A write of a single record counts even if it changed nothing but
- * `last_seen_at`.
+ * were accepted before the file was received. A write of a single record counts even if it changed
+ * nothing but `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -113,8 +113,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Lists none if `kept` is set, if `isOvertaken` is true, or if more are missing than `limit`
- * allows.
+ * Lists no profiles if `kept` is set, if `isOvertaken` is true, or if more profiles are missing
+ * than `limit` allows.
  */
 export async function listMissing(
   db: Database,
@@ -227,7 +227,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Some entries were processed by no slice, such as those of a plan. */
+/** Also deletes entries that no slice has processed, such as those of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

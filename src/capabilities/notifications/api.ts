@@ -32,10 +32,10 @@ export const formatMeaning = 'What a webhook gets: the event, or a message of Sl
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** Without `cancelled`, because the person who cancelled the job knows. */
+/** Excludes `cancelled`, because the person who cancelled the job knows. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
-/** Without runs, because their jobs already send notifications. */
+/** Excludes runs, because their jobs already send notifications. */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
 declare module '../../postgres/columns.ts' {

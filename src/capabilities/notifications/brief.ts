@@ -35,7 +35,7 @@ export interface RunData extends Partial<Pick<Run, 'phases' | 'failure'>>, Pick<
   readonly delivered_to?: string | null;
   readonly item_count?: number;
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
-  /** This and the next two: only in events of an earlier version. */
+  /** This member and the next two exist only in events of an earlier version. */
   readonly ended_at?: string | null;
   readonly error_code?: string | null;
   readonly message?: string | null;

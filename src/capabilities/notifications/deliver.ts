@@ -61,7 +61,7 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** Empty unless the files exist. */
+  /** The result is empty unless the files of the job exist. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
@@ -120,7 +120,7 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Does not throw. `refused`: the mail server will never accept the message. */
+/** Does not throw. `refused` is true if the mail server will never accept the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,

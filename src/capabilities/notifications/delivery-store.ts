@@ -68,7 +68,7 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** `closed`: why the receiver no longer gets events, or `null`. */
+/** `closed` is the reason why the receiver no longer gets events, or `null`. */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -224,7 +224,7 @@ export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Dead, or the last attempt failed. */
+  /** Selects deliveries that are dead or whose last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

@@ -189,7 +189,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Receivers get data about jobs.
+  // Requires `admin`, because receivers get data about jobs.
   access: 'admin',
   json: {
     schema: newSubscription,

@@ -67,7 +67,7 @@ function openTransport(
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // From a string, nodemailer would read several addresses.
+      // nodemailer could split a string into several addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
@@ -102,7 +102,7 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-/** Most processes send no message. */
+/** Loaded on demand, because most processes send no message. */
 const loadNodemailer = () => import('nodemailer');
 
 async function connectTo(smtpUrl: string, from?: string) {
@@ -128,8 +128,8 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // Final only if it concerns the message or its recipient. A login or a sender can be corrected in
-  // the settings.
+  // The error is final only if it concerns the message or its recipient. A login or a sender can be
+  // corrected in the settings.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
@@ -197,7 +197,7 @@ export function composeMail(
   };
 }
 
-/** Sufficient on a phone: the job, its outcome and the reason. */
+/** Names the job, its outcome and the reason, because a phone may show nothing else. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);

@@ -22,7 +22,7 @@ export async function recordEvent(
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // Of two recipients with the same address, the first is used. Only the job's own recipients
+  // If two recipients have the same address, the first is used. Only the job's own recipients
   // receive links.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),

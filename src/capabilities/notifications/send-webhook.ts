@@ -14,7 +14,7 @@ const MAX_ANSWER_BYTES = 1024;
 
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
-  /** From the name look-up to the head of the response. */
+  /** Limit for the time from the name look-up to the head of the response. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
 }
@@ -107,7 +107,7 @@ async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** Ends at an error of the body. */
+/** If reading the body fails, returns the text read so far. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -118,7 +118,7 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // The status is sufficient.
+    // The status is sufficient without the whole body.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }

@@ -123,7 +123,7 @@ export async function changeSubscription(
   if (channel === 'webhook') await redirectDeliveries(db, subscriptionId, target);
 }
 
-/** By subscription. The secrets must not be shown. */
+/** Returns the secrets by subscription id. They must not be shown. */
 export async function readSecrets(db: Database, environmentId: number): Promise<ReadonlyMap<string, string>> {
   const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(['subscription_id', 'secret'])
@@ -133,7 +133,10 @@ export async function readSecrets(db: Database, environmentId: number): Promise<
   return new Map(rows.map(({ subscription_id, secret }) => [subscription_id, secret]));
 }
 
-/** Returns when the previous secret becomes invalid. `null` if nothing was replaced. */
+/**
+ * Returns the time at which the previous secret becomes invalid, or `null` if no secret was
+ * replaced.
+ */
 export async function replaceSecret(
   db: Database,
   environmentId: number,

@@ -19,7 +19,7 @@ import {
 
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 export const MAX_SUBSCRIPTIONS = 100;
-/** Webhooks are also signed with a replaced secret for this time. */
+/** Hours during which webhooks are also signed with the previous secret. */
 export const usualOverlapHours = 24;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
@@ -53,7 +53,7 @@ export function requireRoom(subscriptions: number): void {
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
 }
 
-/** The target must have been checked. `chosen` is the secret. Default: a generated secret. */
+/** The target must have been checked. If `chosen` is `null`, a secret is generated. */
 export async function createSubscription(
   context: ActContext,
   environmentId: number,
@@ -177,7 +177,7 @@ export async function rotateSecret(
 }
 
 /**
- * Returns when the previous secret becomes invalid.
+ * Returns the time at which the previous secret becomes invalid.
  * @throws InputError `not_found`
  */
 export async function changeSecret(

@@ -57,8 +57,8 @@ const personal: ReadonlySet<string> = new Set(
 const MAX_LOGGED = 50;
 
 /**
- * For the log: the names of the person's claims, and the claims that the grants require. Required
- * values are included only if they are not personal.
+ * Returns, for the log, the names of the person's claims and the claims that the grants require.
+ * Required values are included only if they are not personal.
  */
 export function describeMismatch(grants: readonly Grant[], claims: Claims) {
   const wanted = grants.map(({ claim, value }) => (personal.has(claim) ? claim : `${claim}=${value}`));

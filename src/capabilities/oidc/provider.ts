@@ -53,7 +53,7 @@ interface Discovered {
   readonly configuration: Promise<Configuration>;
 }
 
-/** By configuration, so that two systems in one process do not share them. */
+/** Keyed by configuration, so that two systems in one process share nothing. */
 const discovered = new WeakMap<Config, Discovered>();
 
 async function discover(config: Config, settings: OidcSettings): Promise<Configuration> {
@@ -201,7 +201,7 @@ async function requestClaims(
   return personalClaims(await client.fetchUserInfo(configuration, accessToken, subject));
 }
 
-/** `null` if the provider has no such address. */
+/** Returns `null` if the provider has no address for ending a session. */
 export async function endSessionUrl(
   config: Config,
   settings: OidcSettings,

@@ -36,7 +36,7 @@ export function settingsProblem(config: Settings): string | null {
   return null;
 }
 
-/** Others could read the client secret over another URL. */
+/** True for an encrypted or local URL. Others could read the client secret over any other URL. */
 export function isProtected(issuer: string): boolean {
   return new URL(issuer).protocol === 'https:' || isLoopback(issuer);
 }

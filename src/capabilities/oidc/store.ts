@@ -17,11 +17,11 @@ export const accessGrants = itemsTable<Grant>({
   isDated: false,
 });
 
-/** A session then asks the provider for the claims again. */
+/** After this time, a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
-/** Without an answer for this long, a session has no access. */
+/** A session without an answer for this long has no access. */
 const MAX_UNANSWERED_MS = 5 * 60_000;
-/** No second request of a session may ask the provider meanwhile. */
+/** For this time, no second request of a session may ask the provider. */
 const CHECK_RESERVATION_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {

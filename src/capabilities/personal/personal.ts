@@ -95,7 +95,8 @@ export class PersonalProperties {
   }
 
   /**
-   * In `name`, dots separate objects and members. The closest object with an action determines it.
+   * In `name`, dots separate objects and members. If the property itself has no action, the closest
+   * object with one determines it.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {

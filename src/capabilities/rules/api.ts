@@ -13,7 +13,10 @@ import {
   time,
 } from '../../http/schema.ts';
 
-/** A value that breaks a rule is only counted, is omitted, or its record is refused. */
+/**
+ * A value that breaks a rule is only counted (`report`) or is omitted (`strip`), or its record is
+ * refused.
+ */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {

@@ -127,7 +127,7 @@ export async function checkRules(db: Database, environmentId: number, document: 
         stage.findings.add(findings);
       }
     }
-    // Loads do not check this.
+    // Loads do not check whether values are unique.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
       if (unique !== true || entity === 'events') continue;
       const records = await countRepeated(db, environmentId, entity, property);

@@ -125,7 +125,10 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** `isDerived`: another record implies this record, which may lack required properties. */
+  /**
+   * `isDerived` is true if another record implies this one, which may then lack required
+   * properties.
+   */
   end(isDerived: boolean): void {
     if (isDerived) return;
     for (const property of this.#required) {

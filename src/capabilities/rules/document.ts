@@ -16,7 +16,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** Only `sluice rules check` checks this. */
+  /** Checked only by `sluice rules check`. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;

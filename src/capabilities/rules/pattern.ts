@@ -4,9 +4,9 @@
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Steps of a pattern, with counted repetitions expanded. */
+/** Maximum number of steps in a pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
+/** Maximum product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
 const MAX_PATTERN_WORK = 1_000_000;
 const MAX_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
@@ -42,7 +42,7 @@ export class Pattern {
     return pattern;
   }
 
-  /** In UTF-16 units. A longer text does not match. */
+  /** Maximum length of a text in UTF-16 units. A longer text does not match. */
   readonly maxLength: number;
   /** Contains only this pattern. RE2 limits only the memory of sets. */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);

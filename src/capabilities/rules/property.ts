@@ -23,7 +23,7 @@ export class RuledProperty {
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * Copies, because `rule` objects have many shapes and are read more slowly.
+   * These are copies, because `rule` objects have many shapes and are therefore slower to read.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
@@ -74,7 +74,7 @@ export class RuledProperty {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // A character has one to four bytes, so their number is often sufficient.
+    // A character has one to four bytes, so the number of bytes is often sufficient.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;

@@ -5,7 +5,7 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** All rules of an entity but those of its properties are one item. */
+/** All rules of an entity are one item, except those of its properties. */
 export const rulesSection = defineSection({
   name: 'rules',
   open: async ({ config }) => ({

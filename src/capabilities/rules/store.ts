@@ -79,7 +79,7 @@ export async function insertRules(
   return added;
 }
 
-/** After the first rules of an environment, waits until all writers know of them. */
+/** If these are the first rules of the environment, waits until all writers know of them. */
 export async function rulesCommitted(db: Database, { version }: AppliedRules): Promise<void> {
   if (version === 1) await awaitEarlierWriters(db, new AbortController().signal);
 }

@@ -88,7 +88,7 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** Without a worker for this long, the command fails. */
+/** If no worker runs for this long, the command fails. */
 const workerlessMs = 15_000;
 
 interface RunKey {

@@ -21,17 +21,17 @@ export interface ScheduleSettings {
   readonly variables: Variables;
   /** Each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Absolute. Each contains a folder for each environment. */
+  /** Absolute paths. Each root contains a folder for each environment. */
   readonly localRoots: readonly string[];
-  /** For copies of exports, like `localRoots`. */
+  /** Folders for copies of exports, structured like `localRoots`. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** PEM of the trusted certificate authorities. `null` for those of Node. */
+  /** The trusted certificate authorities, as PEM. If `null`, those of Node are trusted. */
   readonly authorities: string | null;
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** For due times. Leases use the clock of the database. */
+  /** Clock for due times. Leases use the clock of the database. */
   readonly now: () => Date;
 }
 
@@ -60,7 +60,7 @@ export function grantOf(environment: string, variable: string): string {
 
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** A command receives those that SOURCE_COMMANDS lists. */
+  /** A command receives the variables that SOURCE_COMMANDS lists. */
   readonly workerVariables: Variables;
 }
 

@@ -17,7 +17,7 @@ import { moveCursor, remember } from './schedule-store.ts';
 import { notifiedEnds, type RunDefinition } from './schema.ts';
 
 const usualPage = 200;
-/** Leaves database connections free. */
+/** Maximum number of jobs read at the same time, so that database connections remain free. */
 const jobsAtATime = 4;
 
 /**

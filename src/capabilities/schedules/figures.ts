@@ -33,7 +33,7 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/** Runs of a schedule that are searched for the last success. */
+/** Maximum number of a schedule's runs that are searched for its last success. */
 const runsLookedAt = 1_000;
 
 interface ScheduleFigures {

@@ -20,7 +20,7 @@ const toSchedule = (stored: StoredSchedule): Schedule => ({
   definition: stored.definition as ScheduleDefinition,
 });
 
-/** `null`: all environments. Sorted by environment and name. */
+/** If `environmentId` is `null`, reads all environments. Sorts by environment and name. */
 export async function readSchedules(db: Database, environmentId: number | null): Promise<Schedule[]> {
   return (await listSchedules(db, environmentId)).map(toSchedule);
 }

@@ -18,7 +18,7 @@ import {
   sourceKinds,
 } from './schema.ts';
 
-/** Runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */
+/** Number of runs whose items and jobs are read together. A run has at most MAX_RUN_ITEMS items. */
 const RUNS_AT_A_TIME = 10;
 
 /**

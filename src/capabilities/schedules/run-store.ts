@@ -20,7 +20,7 @@ declare module '../../postgres/columns.ts' {
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
-  /** Earlier due times that this run also covers. */
+  /** Number of earlier due times that this run also covers. */
   readonly missed: number;
   readonly definition: object;
   readonly skip: { readonly code: string; readonly reason: string } | null;
@@ -197,7 +197,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** For a run with work after its jobs. */
+/** Queues a waiting run again that has work to do after its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }

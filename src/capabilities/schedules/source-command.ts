@@ -82,7 +82,7 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/** Relative to the due time, in the schedule's time zone. */
+/** Dates relative to the due time, in the schedule's time zone. */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };

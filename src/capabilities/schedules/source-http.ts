@@ -48,7 +48,7 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/** Such as a line feed left at the end of a secret. */
+/** Refuses, for example, a line feed left at the end of a secret. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);

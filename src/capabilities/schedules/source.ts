@@ -14,7 +14,7 @@ export const MAX_RUN_ITEMS = 1_000;
 
 export interface Source {
   /**
-   * In order. May omit items for which `isDone` returns true.
+   * Returns the items in order. May omit items for which `isDone` returns true.
    * @throws SourceFailure
    */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
@@ -36,7 +36,7 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** The next run compares with it. `null` if there is no version. */
+  /** The next run compares its version with this one. `null` if there is no version. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip'>;
   readonly mayBeEmpty?: boolean;
@@ -116,7 +116,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // Without wildcards, a failure states the reason.
+      // A path without wildcards is not expanded, so that a failure states its reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const items = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return items.filter((item) => item !== null);

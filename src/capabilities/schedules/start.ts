@@ -14,7 +14,7 @@ import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
 const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
-/** Several processes may do this at the same time. Calls `onQueued` for new tasks. */
+/** Several processes may run this poller at the same time. Calls `onQueued` for new tasks. */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
     await seeToSchedules(context).then(

@@ -37,7 +37,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
     ) k
     where is_theirs or is_undo or is_others or is_created
     window of_profile as (partition by key)`;
-  // Nobody else has changed the profile since the change `c`.
+  // True if nobody else has changed the profile since the change `c`.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
@@ -108,7 +108,7 @@ function isCreatedBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Changes of a profile that the loads made, or that replaced a state written by the loads. */
+/** Changes to a profile that the loads made, or that replaced a state written by the loads. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`

@@ -129,7 +129,7 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/** The load that created the companies may have been undone. */
+/** Creates missing companies, because the load that created them may have been undone. */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
@@ -179,8 +179,8 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
 }
 
 /**
- * Changes to `p` after the patch was written: the state before (`seen`), and the changed properties
- * (`touched`). Changes that were reverted also count.
+ * `seen` is the state of `p` before its first change after the patch was written. `touched` lists
+ * the properties changed since, even if the change was reverted.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select

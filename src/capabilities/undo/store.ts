@@ -47,11 +47,14 @@ export interface UndoSource {
   readonly loads: readonly number[];
   /** Loads that this undo or an earlier one undoes, with the transactions of their chunks. */
   readonly allUndone: ReadonlyMap<number, readonly string[]>;
-  /** Changes by these are ignored: the loads in `allUndone`, and the earlier undos. */
+  /** The loads in `allUndone` and the earlier undos. Their changes are ignored. */
   readonly ignoredAuthors: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];
-  /** Undone by `undos`. Earlier states of a profile may contain values that these loads wrote. */
+  /**
+   * Loads that `undos` undid. Earlier states of a profile may contain values that these loads
+   * wrote.
+   */
   readonly loadsOfUndos: readonly number[];
 }
 
@@ -111,7 +114,7 @@ export function isUndoPossible(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
 
-/** `wasRunning`: work on the load had started. */
+/** `wasRunning` is true if work on the load had started. */
 export function readStopped(db: Database, loadId: number) {
   return selectWhere(db, 'loads', { loadId })
     .select(camel('job_id', 'environment_id', 'request_id', 'filename', 'origin', 'origin_name'))

@@ -6,7 +6,7 @@
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/** Id of a load. `null`: a single record, a deletion or an operator. */
+/** Id of a load, or `null` for a single record, a deletion or an operator. */
 type Author = number | null;
 
 interface State {
@@ -18,7 +18,7 @@ interface State {
   readonly position: number;
 }
 
-/** With the state before the change. `properties` is `null` if that state was erased. */
+/** Contains the state before the change. `properties` is `null` if that state was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -27,7 +27,8 @@ export interface LoggedChange extends Omit<State, 'properties'> {
 }
 
 /**
- * State after all changes. `hasOtherUsers`: the company has users that the undo does not change.
+ * State after all changes. `hasOtherUsers` is true if the company has users that the undo does not
+ * change.
  */
 export interface LoggedEnd {
   readonly entity: Entity;
@@ -42,7 +43,8 @@ export interface Reversal {
   readonly company: string | null;
   readonly firstSeen: string | null;
   /**
-   * Not restored, because somebody else has changed them. `company_id` means the user's company.
+   * Properties that are not restored, because somebody else has changed them. `company_id` means
+   * the user's company.
    */
   readonly kept: readonly string[];
 }
@@ -89,7 +91,7 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
-  /** Undone by this or an earlier undo. The log contains all writes of these loads. */
+  /** Loads that this undo or an earlier one undoes. The log contains all writes of these loads. */
   readonly allUndone: ReadonlySet<number>;
   /** `allUndone` and the earlier undos. Their changes are ignored. */
   readonly ignoredAuthors: ReadonlySet<number>;

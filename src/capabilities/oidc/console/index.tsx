@@ -9,7 +9,7 @@ import { Notice, Problems } from '../../../console/client/ui/page.tsx';
 import type { Provider, SignInStep } from '../api.ts';
 import { problems } from '../problems-api.ts';
 
-/** Its code is immediately removed from the page's address. */
+/** The page's address contains the code of the problem, which is immediately removed from it. */
 const problem = signal<string | null>(null);
 const word = /^#sign-in=([a-z]+)$/.exec(location.hash)?.[1];
 if (word !== undefined) {

@@ -88,7 +88,7 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** By the monotonic clock of the page. */
+/** Time of the last response, by the monotonic clock of the page. */
 let answeredAt = 0;
 
 export function silentMs(): number {

@@ -62,7 +62,10 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hourCycle: 'h23',
 });
 
-/** A time of today as 14:03:21, of this year as 20 Nov, 14:03:21, and earlier with the year. */
+/**
+ * Shows a time of today as 14:03:21, and one of this year as 20 Nov, 14:03:21. Earlier times
+ * include the year.
+ */
 export function formatTime(iso: string, now = new Date()): string {
   const date = new Date(iso);
   const time = clock.format(date);
