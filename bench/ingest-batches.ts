@@ -59,7 +59,7 @@ function row(
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/** Rows per second on one connection. They are created before the measurement. */
+/** Rows per second on one connection. The rows are created before the measurement. */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",

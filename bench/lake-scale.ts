@@ -139,7 +139,7 @@ async function readLake() {
   return Object.fromEntries(figures) as (typeof rows)[number];
 }
 
-/** With this retention in days, the month at `index` has just expired. */
+/** Returns the retention in days with which the month at `index` has just expired. */
 async function readMonth(index: number): Promise<number> {
   const { rows } = await sql<{ days: number }>`
     select floor(extract(epoch from now() - (date_trunc('month', now()) - ${months - 1 - index} * interval '1 month')) / 86400)::integer as days`.execute(

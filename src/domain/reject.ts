@@ -104,7 +104,7 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** `null` for invalid UTF-8, which has one correction for all columns. */
+/** Returns `null` for invalid UTF-8, because one correction applies to all columns. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }

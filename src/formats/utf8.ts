@@ -14,8 +14,8 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 const LONGEST = 4;
 
 /**
- * Returns the length of the longest valid prefix. Linear, because each step checks half of the
- * rest.
+ * Returns the length of the longest valid prefix. Takes linear time, because each step halves the
+ * bytes that are left to check.
  */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;

@@ -111,7 +111,7 @@ const idOf = (record: AnyRecord): string | null => ('userId' in record ? record.
 /** A changed stage takes effect at the latest after this time. */
 const STAGE_KNOWN_MS = 1_000;
 
-/** Judges the records of the environments that use the judge. Caches the stage of each. */
+/** Judges records of environments that use the judge. Caches one stage per environment. */
 class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;

@@ -140,8 +140,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a chunk whose records were only checked. Sets the pass, because a single-chunk load that
- * exceeds `max_errors` was in the pass `load` until now.
+ * Ends a chunk whose records were only checked. Also sets the pass: a single-chunk load that
+ * exceeds `max_errors` still has the pass `load`.
  */
 export async function endValidation(
   db: Database,

@@ -40,7 +40,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Unique within its kind. An item keeps its id as long as its key. */
+/** Unique within its kind. An item keeps its id for as long as it keeps its key. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,

@@ -45,7 +45,8 @@ export class Acts {
   }
 
   /**
-   * Reports acts of another actor, with the same session and address unless `actor` has its own.
+   * Returns an `Acts` that reports for `actor`. If `actor` has no session or address, the current
+   * ones are used.
    */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;

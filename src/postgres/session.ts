@@ -25,7 +25,7 @@ const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** The start distinguishes a later session with the same pid. */
+/** A later session with the same pid has another start time. */
 export interface PostgresSession {
   readonly pid: number;
   /** Seconds since 1970. Text does not depend on session settings. */

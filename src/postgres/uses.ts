@@ -96,8 +96,8 @@ export interface RefusalSeam {
 export interface Guard {
   readonly environments: readonly number[];
   /**
-   * Ids of environments, each with a capability that it uses, such as `1 name`. An unlisted use
-   * fails the statement (`isUnknownUse`).
+   * Ids of environments, each with a capability that it uses, such as `1 name`. The statement fails
+   * if an environment uses a capability that is not listed here (`isUnknownUse`).
    */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;

@@ -132,8 +132,8 @@ export async function shellFolder(): Promise<string> {
 }
 
 /**
- * Returns a script that runs `sluice "$@"`, in the command host if there is a /proc. psql is a
- * separate program, which would use the streams of the host.
+ * Returns a script that runs `sluice "$@"`. If there is a /proc, the command host runs it. The
+ * host does not run psql, because a separate program would use the streams of the host.
  */
 async function callHost(): Promise<string> {
   const itself = `exec "${process.execPath}" "${program}" "$@"`;

@@ -240,8 +240,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows, and then restores the digests that this change removed. As a result, the digests
-   * match records that differ from the rows.
+   * Changes rows, and then restores the digests that this change removed. Each digest then matches
+   * a record, but the row has other values.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

@@ -18,7 +18,7 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 /* Import this module only on demand, because the AWS SDK takes long to load. */
 
-/** One more than a run loads, so that the run sees whether items remain. */
+/** One more item than a run loads. If it arrives, the run knows that items remain. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {

@@ -86,7 +86,8 @@ const textRules = Symbol('textRules');
 
 /**
  * Query of a request that only reads. Unknown parameters are ignored and listed in
- * `Ignored-Parameters`. A misspelt one is refused: `staus=failed` must not list everything.
+ * `Ignored-Parameters`. A misspelt name is refused, because `staus=failed` must not list
+ * everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });

@@ -163,8 +163,8 @@ export class Rows {
 
   /**
    * `properties` is the number of properties that are lost because their names are empty. A record
-   * that loses any gets no digest. Otherwise, the next load would skip it without counting the
-   * loss.
+   * that loses a property gets no digest. Otherwise, the next load would skip it without counting
+   * the loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);

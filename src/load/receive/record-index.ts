@@ -179,7 +179,8 @@ export class RecordIndex {
   }
 
   /**
-   * Must be called before the record is counted. `#lookForClose` may restore the state before it.
+   * Must be called before the record is counted, because `#lookForClose` may restore the state of
+   * this moment.
    */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };

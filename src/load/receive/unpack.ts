@@ -230,7 +230,10 @@ export interface ByteCounter {
   readonly receivedBytes: number;
 }
 
-/** Limits the size and the growth of an upload. Growth is measured from the sent bytes. */
+/**
+ * Limits the size and the growth of an upload. Growth is the size of the unpacked bytes divided by
+ * the size of the sent bytes.
+ */
 export function inflateGuard(
   sent: ByteCounter,
   maxInflatedBytes: number,

@@ -169,8 +169,8 @@ describe('the overview', () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // 3 + 1 records are unaccounted: none of the three records that were read is in a finished
-    // chunk, and one of the three has no outcome.
+    // Three records were read and are in no finished chunk. One of them also has no outcome.
+    // Together, this makes four.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 

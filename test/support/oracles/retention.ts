@@ -61,7 +61,10 @@ export async function insertEvents(
     from given`.execute(system.db);
 }
 
-/** Returns the keys `environment/id` of all stored events, and those of all stored event ids. */
+/**
+ * Returns the keys `environment/id` of all stored events, and the same keys of all rows in
+ * `event_ids`.
+ */
 export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   const readKeys = async (table: 'events' | 'event_ids') => {
     const { rows } = await sql<{ key: string }>`
