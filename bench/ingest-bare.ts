@@ -1,8 +1,8 @@
 /**
  * A minimal server to compare sluice with, in a process of its own: Fastify with its JSON parser, a
  * check of the key and a schema. `bare` writes nothing. `insert` runs a prepared INSERT per event,
- * which looks up the company. `batched` inserts all waiting events with sluice's statement, and runs
- * two of these statements at a time. No batching can gain more.
+ * which looks up the company. `batched` inserts all waiting events with sluice's statement, and
+ * runs two of these statements at a time. No batching can gain more.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

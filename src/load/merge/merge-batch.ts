@@ -69,9 +69,10 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
 }
 
 /**
- * Keeps rows whose profiles another chunk of this load has written. For these profiles, `upsert`
- * must store that this chunk wrote them too. Otherwise, an older record could take precedence. The scalar subquery guarantees
- * an index lookup per row. For a join, a planner without statistics might read the whole table.
+ * Deletes the rows that change nothing. Keeps rows whose profiles another chunk of this load has
+ * written, because `upsert` must store that this chunk wrote them too. Otherwise, an older record
+ * could take precedence. The scalar subquery guarantees an index lookup per row. For a join, a
+ * planner without statistics might read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
