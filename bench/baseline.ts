@@ -130,7 +130,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Of our files, in bytes. */
+/** Size of our files in bytes. */
 const longestLine = 64 * 1_024;
 
 /** Splits near the middle, at the end of a line. */

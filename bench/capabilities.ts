@@ -49,7 +49,7 @@ async function bundleWithout(outdir: string): Promise<string> {
 
 type Figures = Readonly<Record<string, number>>;
 
-/** Of server, workers and database, in microseconds per row or record. */
+/** Processor time of server, workers and database, in microseconds per row or record. */
 async function measure(service: Service, folder: string): Promise<Figures> {
   const figures: Record<string, number> = {};
   const spend = async (what: string, work: () => Promise<number>): Promise<void> => {

@@ -203,7 +203,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Which step of which attack the sending thread runs. */
+/** The attack, and its step, that the sending thread runs. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';

@@ -1,6 +1,7 @@
 /*
- * Defines the kinds of background tasks. Each states which errors it tolerates, how long it pauses,
- * what follows a final failure, and which function in src/ it calls. `worker.ts` runs the tasks.
+ * Defines the kinds of background tasks. Each kind states the errors it tolerates, its pauses, the
+ * function that handles a final failure, and the function in src/ that it calls. `worker.ts` runs
+ * the tasks.
  */
 
 import { ConflictError } from '../src/base/errors.ts';

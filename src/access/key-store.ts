@@ -241,7 +241,7 @@ export async function insertSession(db: Database, { cookie, expiresAt, ...sessio
   });
 }
 
-/** Also finds ended sessions. */
+/** Finds the session of a cookie, even if it has ended. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')

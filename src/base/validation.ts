@@ -64,8 +64,8 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
 }
 
 /**
- * Maximum number of errors per request. One item may have several, and collecting those of ten
- * thousand takes seconds.
+ * Maximum number of errors per request. One item may have several errors, and it takes seconds to
+ * collect the errors of ten thousand items.
  */
 const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 

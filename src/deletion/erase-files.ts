@@ -53,7 +53,7 @@ export function removeUploads({ context, deletion, step }: Attempt): Promise<voi
   });
 }
 
-/** Also restarts running exports. */
+/** Restarts running exports, and removes the files of the others. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);

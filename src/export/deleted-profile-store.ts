@@ -143,8 +143,8 @@ function recordCounts(
 }
 
 /**
- * Also removes their versions in the change log. Like all writers, locks profiles in key order to
- * prevent deadlocks.
+ * Removes the profiles and their versions in the change log. Like all writers, locks profiles in
+ * key order to prevent deadlocks.
  */
 export async function removeProfiles(
   db: Database,

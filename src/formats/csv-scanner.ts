@@ -13,9 +13,9 @@ import { CR, countLines, LF, MORE, type RecordScanner, type ScanProblem } from '
  * The scanner refuses:
  * - `record_too_large`: longer than `maxRecordBytes`. All of it is skipped.
  * - `invalid_quote`: a quote in an unquoted cell, or text after a closing quote. The record ends at
- * a line end certainly outside quotes, or after `maxRecordBytes`.
- * - `unclosed_quote`: a cell open even after `maxRecordBytes`. The record ends with the line where
- * the cell begins, so a stray quote costs only one line.
+ *   a line end that is certainly outside quotes, or after `maxRecordBytes`.
+ * - `unclosed_quote`: a cell that is still open after `maxRecordBytes`. The record ends with the
+ *   line where the cell begins, so a stray quote costs only one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,

@@ -99,7 +99,7 @@ const [OPEN, CLOSE] = [123, 125];
  * An incomplete last record becomes an invalid line. So does any other invalid record if the next
  * record can be found. This requires:
  * - The next record starts with `{` on a new line, after a line of only `}`. Valid JSON never has
- * these two lines inside a record.
+ *   these two lines inside a record.
  * - Both lines are less than MAX_RECORD_BYTES after the error.
  * - The invalid record starts on a new line, and its error is not a line break in a string.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.

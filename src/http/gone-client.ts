@@ -17,8 +17,8 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Also watches the socket, because a response that waits behind other responses gets no event when
- * the connection closes.
+ * Aborts when the client disconnects. Also watches the socket, because a response that waits behind
+ * other responses gets no event when the connection closes.
  */
 export function abortWhenClosed({ raw: response, request }: FastifyReply): AbortController {
   const controller = new AbortController();

@@ -117,8 +117,8 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Also creates and drops partitions of the change log. Returns the number of removed files. Two
- * sweeps may run at the same time.
+ * Removes abandoned and expired data, and creates and drops partitions of the change log. Returns
+ * the number of removed files. Two sweeps may run at the same time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });

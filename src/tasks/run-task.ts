@@ -147,8 +147,8 @@ function sortOf(error: unknown): keyof Tolerance {
 }
 
 /**
- * Does not count the attempt. Ends the session first, which releases its locks. Work that continues
- * fails at the fence.
+ * Releases an interrupted task. Does not count the attempt. Ends the session first, which releases
+ * its locks. Work that continues fails at the fence.
  */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };

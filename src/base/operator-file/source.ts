@@ -74,7 +74,7 @@ export function parseSource(bytes: Uint8Array, emptyHint: string, problems: File
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // Refused before the recursive library functions, some of which fail badly on a stack overflow.
+  // Must come before the recursive functions of the library. Some fail badly on a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;

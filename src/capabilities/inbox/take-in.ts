@@ -91,7 +91,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Also notifies the receivers that subscribe to failed loads. */
+/** Refuses the file, and notifies the receivers that subscribe to failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,

@@ -227,7 +227,10 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Also deletes entries that no slice has processed, such as those of a plan. */
+/**
+ * Deletes all entries of the load, even entries that no slice has processed. A plan has such
+ * entries.
+ */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

@@ -26,7 +26,7 @@ export interface ScheduleSettings {
   /** Folders for copies of exports, structured like `localRoots`. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** The trusted certificate authorities, as PEM. If `null`, those of Node are trusted. */
+  /** The trusted certificate authorities, as PEM. If `null`, Node's own authorities are trusted. */
   readonly authorities: string | null;
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;

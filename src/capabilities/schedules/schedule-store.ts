@@ -106,8 +106,8 @@ export async function saveSchedule(
 }
 
 /**
- * If a run is open, deletes only the definition, and the run ends as usual. Returns false if there
- * is no such schedule. Call it in a transaction.
+ * Deletes the schedule. If a run is open, deletes only the definition, and the run ends as usual.
+ * Returns false if the schedule does not exist. Must be called in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const key = { environmentId, scheduleName: name };

@@ -94,8 +94,8 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
 }
 
 /**
- * A company that was created only because users refer to it has no load id, so its position is
- * compared with those of the loads.
+ * Condition that a load created the profile. A company that was created only because users refer to
+ * it has no load id, so its position is compared with the positions of the loads.
  */
 function isCreatedBy(
   entity: Entity,

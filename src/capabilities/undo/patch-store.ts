@@ -69,7 +69,7 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/** Also removes the ids that callers gave to events. Counts missing events as unchanged. */
+/** Removes the events and the ids that callers gave them. Counts missing events as unchanged. */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

@@ -11,12 +11,13 @@ import {
 import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 
 /*
- * Event rows in one reused buffer, as COPY text: environment TAB user TAB id TAB kind TAB name TAB
- * company or \N TAB source TAB time TAB {metadata} NEWLINE An id is unique per user, so user and id
- * are the key of a row. An event without an id gets a content id: the first 72 bits of the SHA-256
- * of its row, in base64url. In the hashed row, the id is the number of identical rows before this
- * one (the occurrence), in 12 digits. A missing time is written as zeros. The same file must always
- * get the same ids, so this layout must never change.
+ * Event rows in one reused buffer, as COPY text:
+ *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
+ *     {metadata} NEWLINE
+ * An id is unique per user, so user and id are the key of a row. An event without an id gets a
+ * content id: the first 72 bits of the SHA-256 of its row, in base64url. In the hashed row, the id
+ * is the number of identical rows before this one (the occurrence), in 12 digits. A missing time is
+ * written as zeros. The same file must always get the same ids, so this layout must never change.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;

@@ -3,11 +3,13 @@ import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**
- * Rows of profiles in one reused buffer, as COPY text: key TAB {properties as JSON} TAB company or
- * \N TAB digest or \N TAB removes TAB is_counted NEWLINE No object is created per row. Strings are
- * byte strings: latin1 with one character per byte of UTF-8. They need no decoding, because all
- * special characters of COPY, CSV and JSON are ASCII. `finish` combines rows with the same key.
- * Their names may be repeated: jsonb keeps the last value.
+ * Rows of profiles in one reused buffer, as COPY text:
+ *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted
+ *     NEWLINE
+ * No object is created per row. Strings are byte strings: latin1 with one character per byte of
+ * UTF-8. They need no decoding, because all special characters of COPY, CSV and JSON are ASCII.
+ * `finish` combines rows with the same key into one row. A name can occur in that row several
+ * times. jsonb then keeps the last value.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;

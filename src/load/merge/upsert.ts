@@ -77,7 +77,8 @@ function countedExpression(scope: MergeScope) {
 }
 
 /**
- * Also writes rows that another chunk of this load has written. Each row stores how many chunks of
+ * Statement that writes the rows that change something, and the rows that another chunk of this
+ * load has written. Each row stores how many chunks of
  * the load have written it, and the highest number of such a chunk.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
