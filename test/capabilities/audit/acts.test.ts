@@ -35,6 +35,8 @@ const settings = {
   ADMIN_KEY: adminKey,
   INBOX_DIR: inbox,
   INBOX_STABLE_MS: '100',
+  SCHEDULES_LOCAL_ROOTS: folder,
+  SCHEDULES_EXPORT_ROOTS: folder,
   SUBSCRIPTION_SECRET: secret(7),
   SUBSCRIPTION_OTHER: secret(8),
 };
@@ -229,8 +231,7 @@ async function newConfiguration(): Promise<string> {
 
 /** Processes the schedule's runs until they end. Meanwhile, a worker runs their jobs. */
 async function endRuns(definition: ScheduleDefinition): Promise<void> {
-  const context = scheduleContext(t, { localRoots: [folder], exportRoots: [folder] });
-  const { status } = await withTasks(() => finish(context, definition));
+  const { status } = await withTasks(() => finish(scheduleContext(t), definition));
   expect(status).toBe('completed');
 }
 
