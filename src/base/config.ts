@@ -69,7 +69,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // With a valid value for every setting, `derive` can report further problems.
+    // With the fallback in place of each faulty value, `derive` can report further problems.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);

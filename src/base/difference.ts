@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pathText } from './operator-file/schema.ts';
 
-/** `undefined` for an object without the field. */
+/** `before` or `after` is `undefined` if that object lacks the field. */
 export interface FieldChange {
   /** Path, such as `load.http.url`. */
   readonly field: string;

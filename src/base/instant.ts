@@ -55,7 +55,9 @@ export function instantText(since1970: number | bigint, perSecond: PerSecond): s
   return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
 }
 
-/** Such as `13:45:07.5`. `null` if it is negative or longer than a day. */
+/**
+ * Formats a time of day, such as `13:45:07.5`. `null` if the time is negative or longer than a day.
+ */
 export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
   const [seconds, rest] = divide(sinceMidnight, perSecond);
   const second = Number(seconds);
@@ -86,11 +88,11 @@ function clockText(second: number): string {
 }
 
 /**
- * As in XML Schema: `2024-02-29`. Years after 9999 have more digits without a plus sign, as
- * PostgreSQL reads them. Years before 0 have a minus sign.
+ * Formats a date as in XML Schema: `2024-02-29`. Years after 9999 have more digits without a plus
+ * sign, as PostgreSQL reads them. Years before 0 have a minus sign.
  */
 export function dayText(days: number): string {
-  // Counts from 1 March of year 0 in periods of 400 years. A Date ends in year 275760.
+  // Counts days from 1 March of year 0, in periods of 400 years. A Date would end in year 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;

@@ -24,8 +24,8 @@ export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Maximum nesting of objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
- * Text nested deeper is refused before it is parsed. Above MAX_DEPTH, because `company` or
- * `metadata` objects may surround a value.
+ * Text nested deeper is refused before it is parsed. The limit is above MAX_DEPTH, because
+ * `company` or `metadata` objects may surround a value.
  */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 export const MAX_COLUMNS = 10_000;

@@ -47,7 +47,7 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** `sluice start` prints these itself, so a terminal does not show them twice. */
+/** Messages that `sluice start` prints itself. A terminal does not show them again. */
 const printedMessages = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );

@@ -1,7 +1,7 @@
 export interface Clock {
   /** Milliseconds of a clock that never runs backwards. */
   now(): number;
-  /** Also resolves as soon as the signal is aborted. */
+  /** Resolves after `ms`, or as soon as the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -80,7 +80,9 @@ interface PollPolicy {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Returns false after `forMs`, or if the signal is aborted. */
+/**
+ * Returns true once `condition` holds. Returns false after `forMs`, or if the signal is aborted.
+ */
 export async function pollUntil(
   { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
   condition: () => boolean | Promise<boolean>,

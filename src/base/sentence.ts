@@ -1,11 +1,11 @@
 import { capitalise } from './wording.ts';
 
-// Option names differ between interfaces, so a sentence keeps them apart: `write` renders
-// parameters, flags or form fields.
+// Option names differ between interfaces, so a sentence stores them separately from its text.
+// `write` renders them as parameters, flags or form fields.
 
 interface NamedOption {
   readonly option: string;
-  /** Empty without a value. */
+  /** Empty if only the option's name is mentioned. */
   readonly value: string;
   /** True for the form `with name=value`. */
   readonly isRecommended: boolean;

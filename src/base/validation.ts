@@ -17,7 +17,7 @@ export interface Wording {
 }
 
 export interface Refusal {
-  /** May depend on the violated keyword. Default: that of the enclosing schema. */
+  /** May depend on the violated keyword. Default: the wording of the enclosing schema. */
   readonly wording?: Wording | ((value: unknown, keyword: string) => Wording);
   /** Reports all errors inside the value as one, with `wording`. */
   readonly isOneProblem?: true;
@@ -39,7 +39,7 @@ export function hasWording(schema: TSchema): boolean {
   return refusalOf(schema)?.wording !== undefined;
 }
 
-/** For what schemas cannot express. `problem` returns a sentence or `null`. */
+/** Adds a rule that the schema cannot express. `problem` returns a sentence or `null`. */
 export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) => string | null) {
   return Type.Refine(
     schema,
@@ -161,7 +161,7 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): PlacedPro
       return { place: `${instancePath}/${name}`, problem };
     });
   }
-  // Each unexpected member has an error of its own, which alone is reported.
+  // Each unexpected member also has a `boolean` error, and only that error is reported.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };

@@ -5,7 +5,7 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
-/** Such as `1 file` or `2,345 files`. */
+/** Formats a count with its noun, such as `1 file` or `2,345 files`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
@@ -20,7 +20,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** Such as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. */
+/** Formats a duration, such as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

@@ -18,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** After turns have used this time, as much time passes without turns. */
+/** Once consecutive turns have taken this time, no turn begins for the same time. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];

@@ -28,7 +28,7 @@ export interface Act {
   readonly isFrequent?: true;
 }
 
-/** Does not contain the refused credential. */
+/** A refused request or sign-in. The refused credential is not recorded. */
 export interface RefusedAttempt {
   readonly action: `${string}.refused`;
   readonly reason: string;

@@ -39,7 +39,7 @@ export interface Keyed {
   readonly key: string;
 }
 
-/** Lists by name, including those of capabilities. */
+/** Lists of definitions by the name of the list, including lists of capabilities. */
 export type Lists = Readonly<Record<string, readonly Keyed[]>>;
 
 export interface SegmentItem {

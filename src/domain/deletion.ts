@@ -12,7 +12,7 @@ export interface IdOutcome {
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;
-  /** Removed events of a user, or changed events of a company. */
+  /** Number of removed events for a user, or of changed events for a company. */
   readonly events: number;
   readonly users: number;
 }

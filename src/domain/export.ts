@@ -20,7 +20,9 @@ export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
 /** A row matches a list if it matches any item. An empty list matches all rows. */
 export interface ExportRequest {
-  /** ISO 8601 with microseconds, from inclusive to exclusive. `null` for no limit. */
+  /**
+   * ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive. `null` means no limit.
+   */
   readonly from: string | null;
   readonly to: string | null;
   /** Cursor of an earlier export, after which changes are exported. `null` for everything. */

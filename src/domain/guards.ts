@@ -10,7 +10,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** Beyond these, a load fails without writing anything. */
+/** A load that exceeds one of these fails without writing anything. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -115,7 +115,7 @@ interface Expected {
   readonly rejected: number;
   /**
    * `needed` are the columns that the file must have. `allowed` are all columns that it may have.
-   * `null` if any columns are allowed.
+   * `null` if the file may have any columns.
    */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }

@@ -48,7 +48,7 @@ export interface Reason {
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
-  /** In the stored file, from 0. */
+  /** Position in the stored file, from 0. */
   readonly byteOffset: number;
   /** As stored, or as received if rewriting failed. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;

@@ -8,7 +8,7 @@ export interface SourceOption {
   readonly argument: string;
   /** Sentence without a full stop. */
   readonly description: string;
-  /** Follows the option's name in a message, such as `must be true or false`. */
+  /** Text such as `must be true or false`, which follows the option's name in a message. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly max?: number;
@@ -33,7 +33,7 @@ export interface OptionSeam {
 
 export interface SourceProblem {
   readonly name: string;
-  /** Follows the name in a message, such as `has no effect without records`. */
+  /** Text such as `has no effect without records`, which follows the name in a message. */
   readonly what: string;
 }
 

@@ -33,7 +33,7 @@ export interface SourceOptions {
   readonly skipFooter?: number;
   readonly comment?: string;
   readonly nulls?: readonly string[];
-  /** Such as `Seats=number` (`readCellType`). */
+  /** Items such as `Seats=number` (`readCellType`). */
   readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
   readonly apostrophes?: 'remove' | 'keep';
@@ -50,7 +50,7 @@ export interface ReadAs {
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
-  /** For the user, such as renamed columns and skipped lines. */
+  /** Messages for the user, for example about renamed columns or skipped lines. */
   readonly notes: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** From 1. `null` without a header. */
+  /** Number of the header's line, from 1. `null` without a header. */
   readonly headerLine: number | null;
   /** Names of the first MAX_READ_AS_COLUMNS columns. A `map` must spell them the same way. */
   readonly columns: readonly string[];

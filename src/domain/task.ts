@@ -30,7 +30,7 @@ export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** For tasks of no environment. */
+/** Environment id of tasks that belong to no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -80,7 +80,7 @@ export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; 
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Jobs by state, without completed ones. */
+/** Numbers of jobs by state. Completed jobs are not counted. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;

@@ -160,7 +160,9 @@ Ctrl-C, which cancels the export.`,
   },
 });
 
-/** Other files would be mixed with the exported ones. @throws UsageError */
+/**
+ * Refuses a folder with files, because exported files would be mixed with them. @throws UsageError
+ */
 async function requireEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -266,7 +268,10 @@ async function print(
   terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/** No folder remains if writing fails. Returns false if `signal` stopped it. */
+/**
+ * Saves the files in `folder`. Leaves no partial folder if this fails. Returns false if `signal`
+ * was aborted.
+ */
 async function save(
   { system, environmentId }: EnvironmentSession,
   result: Export,

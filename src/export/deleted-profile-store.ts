@@ -16,8 +16,8 @@ export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
   /**
-   * Events that the deletion would remove or, for companies, that would lose their company. At most
-   * MAX_PREVIEWED_ROWS.
+   * Number of events that the deletion would remove or, for companies, separate from their company.
+   * At most MAX_PREVIEWED_ROWS.
    */
   readonly events: number;
   readonly users: number;
@@ -99,7 +99,10 @@ export function deleteEvents(
   });
 }
 
-/** As `deleteEvents` or `releaseEvents`, in archived tables that are not dropped yet. */
+/**
+ * Deletes the events of users, or removes companies from events. Changes only archived tables that
+ * are not dropped yet.
+ */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,
@@ -119,7 +122,7 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** The triggers on profiles then do not copy the removed rows to the change log. */
+/** Prevents the triggers on profiles from copying the removed rows to the change log. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
@@ -246,7 +249,10 @@ export async function eraseCompanies(
     where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
-/** In key order. Also sets `updated_at`, so that older records no longer change these users. */
+/**
+ * Removes the companies from up to `limit` users, in key order. Sets `updated_at`, so that older
+ * records no longer change these users.
+ */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,

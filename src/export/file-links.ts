@@ -158,7 +158,7 @@ export async function findLinkedFile(
   { jobId, filename, expires, holder, signature }: LinkRequest,
 ): Promise<LinkedFile> {
   const row = await findExportFile(db, jobId, filename);
-  // A shorter response to an unknown job would reveal that it does not exist.
+  // A faster response for an unknown job would reveal that the job does not exist.
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, holder, config };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);

@@ -156,8 +156,8 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
 }
 
 /**
- * PostgreSQL can use a hash table or an index. With `= any(…)`, it would compare every row with
- * every item.
+ * For this condition, PostgreSQL can use a hash table or an index. With `= any(…)`, it would
+ * compare every row with every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
@@ -213,7 +213,7 @@ export function nameTest({ names, patterns }: ExcludedValues): (name: string) =>
 }
 
 // Filter values are text parameters with a cast (`src/postgres/copy-out.ts`). Only the environment
-// and the times are literals, for the planner's estimates. They are numbers.
+// and the times are literals, for the planner's estimates. These literals are always numbers.
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 

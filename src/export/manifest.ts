@@ -136,7 +136,8 @@ export interface Verification {
 }
 
 /**
- * Needs no database. Rows are not counted, because the sha256 already proves their number.
+ * Compares the files in a folder with their manifest. Needs no database. Rows are not counted,
+ * because the sha256 already proves their number.
  * @throws InputError if the manifest cannot be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {

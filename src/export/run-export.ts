@@ -186,8 +186,8 @@ export async function failExport(
 }
 
 /**
- * Cancels the running statement too. Returns the time of the cancellation, or of the first one if
- * the idempotency key is repeated.
+ * Cancels the export and its running statement. Returns the time of the cancellation, or of the
+ * first one if the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
@@ -222,7 +222,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** In the transaction that ends the export. */
+/** Must be called in the transaction that ends the export. */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

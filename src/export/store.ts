@@ -76,7 +76,10 @@ export interface ExportProgress {
   readonly bytesWritten: number;
 }
 
-/** For display. Returns false if another attempt has taken over or the export has ended. */
+/**
+ * Records progress for display. Returns false if another attempt has taken over or the export has
+ * ended.
+ */
 export async function recordProgress(
   db: Database,
   claim: TaskClaim,
@@ -101,7 +104,7 @@ interface Written {
   readonly warnings: readonly ExportWarning[];
 }
 
-/** In the transaction that ends the task. */
+/** Must be called in the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
@@ -150,7 +153,10 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Also deletes the task, and returns its id. `null` if the export had already ended. */
+/**
+ * Ends the export and deletes its task. The result includes the task's id. `null` if the export had
+ * already ended.
+ */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })
@@ -195,7 +201,7 @@ export async function markFilesExpired(db: Database, exportId: number): Promise<
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
-/** Only exports whose files have been removed. */
+/** Deletes only exports whose files have been removed. */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
@@ -207,7 +213,7 @@ const lastError = sql<string | null>`(
 
 export type Export = Awaited<ReturnType<typeof readExports>>[number];
 
-/** In no particular order. */
+/** The result is in no particular order. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'exports', { environmentId })

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
 import { createGlob } from '../base/glob.ts';
 
-/** For quoted patterns, which shells do not expand. */
+/** True if the name is a pattern. Shells do not expand quoted patterns. */
 export function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }

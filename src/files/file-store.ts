@@ -115,7 +115,7 @@ export function isRef(text: string): text is FileRef {
   return refPattern.test(text);
 }
 
-/** Throws `Fault` for other text, which indicates a bug or an attack. */
+/** Throws `Fault` if the text does not name a file. Such text indicates a bug or an attack. */
 export function checkRef(ref: string): FileRef {
   if (!isRef(ref)) throw new Fault('not the name of a stored file');
   return ref;

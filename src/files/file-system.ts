@@ -74,7 +74,7 @@ async function readRange(file: string, start: number, end: number): Promise<Buff
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** Yields all, or exactly [start, end), in pieces of at most `max` bytes. */
+/** Yields all bytes, or exactly [start, end), in pieces of at most `max` bytes. */
 async function* readPieces(
   file: string,
   range?: { readonly start: number; readonly end: number },

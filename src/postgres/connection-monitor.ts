@@ -183,8 +183,8 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Also destroys idle connections that have received nothing since the silence began, because they
-   * may have the same fault.
+   * Ends and destroys the silent connections. Does the same to idle ones that have received nothing
+   * since the silence began, because they may have the same fault.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
@@ -269,7 +269,7 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** Not documented by pg, but unchanged since its first versions. */
+/** Fields that pg does not document. They are unchanged since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;

@@ -264,7 +264,8 @@ export async function onConnection<T>(
 }
 
 /**
- * Many short attempts, because other statements queue behind one that waits for a lock.
+ * Repeats `work` if it times out while it waits for a lock. Each wait should be short, because
+ * other statements queue behind the waiting one.
  * @throws 55P03 if all attempts fail
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {

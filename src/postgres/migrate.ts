@@ -152,8 +152,9 @@ const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
- * autovacuum needs a minute. Until then, a query may take hours, because the planner assumes that a
- * recently empty table is small. A failed analysis is left to autovacuum.
+ * autovacuum would analyze the tables only after a minute. Until then, a query may take hours,
+ * because the planner assumes that a recently empty table is small. A failed analysis is left to
+ * autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {
   const { rows } = await sql<{ name: string }>`

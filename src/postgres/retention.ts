@@ -53,8 +53,9 @@ const months = sql`(
 )`;
 
 /**
- * By environment, the event names whose retention has ended for the whole month, and the number of
- * others. Skips from name to name in events_name_idx instead of reading all events.
+ * For each environment, returns the event names whose retention has ended for the whole month, and
+ * the number of its other event names. Skips from name to name in events_name_idx instead of
+ * reading all events.
  */
 export function readHeldNames(
   db: Database,

@@ -241,8 +241,8 @@ async function insertRetirement(
 }
 
 /**
- * Expressions (the first is `removed`) that delete the events in `doomed` and the ids that callers
- * gave them.
+ * CTEs (the first is `removed`) that delete the events in `doomed` and the ids that callers gave
+ * these events.
  */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
@@ -284,8 +284,8 @@ export async function inEventTables(
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // Retirements are locked before events, as by writers that move events. They are listed again
-  // below, because more may have begun.
+  // Locks retirements before events, as writers that move events do. The retirements are listed
+  // again below, because more of them may have begun.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {

@@ -17,7 +17,7 @@ const keepAlive: SessionSettings = {
 /**
  * Even during a statement or a wait for a lock, the server checks every two seconds that this
  * process is connected, so a killed process cannot commit much later. A server on Windows refuses
- * this.
+ * this setting.
  */
 const checkInterval = { client_connection_check_interval: '2000' };
 
@@ -28,7 +28,7 @@ const endMs = 1_000;
 /** A later session with the same pid has another start time. */
 export interface PostgresSession {
   readonly pid: number;
-  /** Seconds since 1970. Text does not depend on session settings. */
+  /** Seconds since 1970, as text that does not depend on session settings. */
   readonly startedAt: string;
 }
 
@@ -83,8 +83,8 @@ const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid,
 const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
 /**
- * `null` for a session that works or waits for others. Otherwise, a string that stays the same
- * while it is idle.
+ * Returns `null` for each session that works or waits for others. For any other session, returns a
+ * string that stays the same until the session works.
  */
 export async function readActivities(
   client: pg.Client,
@@ -109,7 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // The first statement ends all sessions without waiting, so the second waits for few.
+  // The first statement ends all sessions without waiting. When the second one waits for each
+  // session, most have already ended.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -174,7 +175,7 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // The transaction keeps its session busy. A sharing pooler now gives `client` another.
+  // The transaction keeps its session busy. A sharing pooler now gives `client` another session.
   await other.query('begin');
   const busySession = await readPid(other);
   const isMoved = (await readPid(client)) !== session || busySession === session;

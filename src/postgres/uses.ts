@@ -9,7 +9,7 @@ import { columnOf, type Database, type QueryFile } from './database.ts';
 // statement therefore reads the uses under a lock, and fails if it does not know one of them.
 
 /**
- * In the transaction that writes the capability's data. After the commit, call
+ * Must be called in the transaction that writes the capability's data. After the commit, call
  * `awaitEarlierWriters`.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {

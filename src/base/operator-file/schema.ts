@@ -47,7 +47,10 @@ export const wholeNumber = (description: string, minimum: number, maximum: numbe
 export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
   Type.Array(items, { description, maxItems });
 
-/** Objects with only these members. Messages call one `title`, such as `a segment`. */
+/**
+ * Accepts objects with only these members. Messages use `title` for such an object, for example `a
+ * segment`.
+ */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
@@ -62,7 +65,7 @@ export function exactlyOne(
   };
 }
 
-/** For names in paths and commands, with its description in words. */
+/** Pattern of names in paths and commands, and its description in words. */
 export const itemNameRule = [
   '^[a-z0-9][a-z0-9_-]{0,62}$',
   'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
@@ -91,7 +94,7 @@ export type Keys = readonly (string | number)[];
 
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Follows the name of the place, such as `must be text`. */
+  /** Text such as `must be text`, which follows the place in the message. */
   readonly what: string;
   /** Where the message points: `parent` if the value is missing. */
   readonly at: 'value' | 'name' | 'parent';
@@ -112,8 +115,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits consequences of other errors: in variants of a union, in items of a list that is too
-      // long, and in a value of the wrong type.
+      // Omits errors that follow from another one. Such errors are in variants of a union, in items
+      // of a list that is too long, and in a value of the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -272,7 +275,7 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Here, `required` is a member of the file, and its value a schema instead of a list of names.
+    // Here, `required` is the name of a member in the file. So its value is a schema, not a list.
     copy['required'] = published(required);
   }
   return copy;

@@ -39,7 +39,10 @@ export class FileProblems {
   readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /** Sorted by position in the file. If there are too many, those added first. */
+  /**
+   * Problems in the order of the file. If there are more than MAX_OPERATOR_FILE_PROBLEMS, the ones
+   * added later are missing.
+   */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -180,7 +183,7 @@ export class Source {
     return this.#refusedPaths.has(JSON.stringify(keys.map(String)));
   }
 
-  /** True if part of the value was refused. The rest must not be used without it. */
+  /** True if part of the value was refused. Then no part of the value may be used. */
   containsRefused(keys: Keys): boolean {
     return this.#containingPaths.has(JSON.stringify(keys.map(String)));
   }
@@ -261,7 +264,7 @@ function isStorable(text: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Otherwise, `007` would silently become 7, and 12345678901234567890 another number. */
+/** Without this check, `007` would silently become 7, and 12345678901234567890 another number. */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;
   if (typeof value !== 'number') {

@@ -8,12 +8,12 @@ import { packageRoot } from '../package-root.ts';
 
 const SANDBOX_START_MS = 30_000;
 /**
- * An item that does not get its processor time fails after this many times the limit: the machine
- * is too busy, or the task waits for something that does not come.
+ * An item fails if it has not used up its processor time after this many periods of `itemMs`.
+ * Either the machine is too busy, or the task waits for something that does not come.
  */
 const MAX_PERIODS = 20;
 
-/** Positive, so that processes that serve requests have priority. */
+/** A positive value gives priority to the processes that serve requests. */
 const niceness = 10;
 
 /** V8 aborts a process whose heap is full. The kernel kills one if the machine has no memory. */
@@ -75,7 +75,7 @@ export class Sandbox {
   #isReady = false;
   #leftMs = 0;
   #since = 0;
-  /** How many times the limit has passed since the item began. */
+  /** Number of periods of `itemMs` that have passed since the item began. */
   #periods = 0;
   /** Processor time of the process when the item began. */
   #processorMsBefore = 0;
@@ -192,7 +192,9 @@ export class Sandbox {
       : setTimeout(() => this.kill(new TransientError('a process took too long to start')), SANDBOX_START_MS);
   }
 
-  /** Gives the item another period if the machine has not given it its processor time. */
+  /**
+   * Ends the item if it has used up its processor time. Otherwise, the item gets another period.
+   */
   #expire(): void {
     const { itemMs } = this.#limits;
     const now = processorMs(this.#child.pid);

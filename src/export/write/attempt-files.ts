@@ -98,7 +98,10 @@ export class StoredFileWriter {
 
 const deflate = promisify(deflateRaw);
 
-/** Low, because an export is read once or twice, and compression competes with the database. */
+/**
+ * Compression is weak, because an export is read once or twice, and the database needs the
+ * processor.
+ */
 const level = 2;
 /** Initial memory for a compressed block, which can grow. */
 const packedBytes = 64 * 1024;

@@ -39,7 +39,7 @@ export class ParquetColumn {
     else this.#store.add(bytes, start, end);
   }
 
-  /** Also clears the column. Calls `onText` at least once for each distinct string. */
+  /** Writes the column and clears it. Calls `onText` at least once for each distinct string. */
   write(
     writer: ByteWriter,
     onText?: ((texts: Buffer, start: number, end: number) => void) | null,

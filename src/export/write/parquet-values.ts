@@ -1,7 +1,10 @@
 import type { Column } from '../../domain/export.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/** Either plain, or a dictionary and an index into it for each value. */
+/**
+ * `plain` has all values or, if there is a dictionary, its entries. The value of each row is then
+ * an index in `indexes`.
+ */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;

@@ -12,9 +12,9 @@ const sampleTime = '2026-01-01T00:00:00.000000Z';
 export interface RowText {
   /** Finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
-  /** Bytes of the times at the end of a profile row. */
+  /** Number of bytes that the times at the end of a profile row take. */
   readonly profileTail: number;
-  /** Bytes of the names of these times in the header. */
+  /** Number of bytes that the names of these times take in the header. */
   readonly profileHeaderTail: number;
 }
 

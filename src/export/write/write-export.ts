@@ -190,7 +190,7 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** Also used to estimate the number of rows. */
+  /** Queries for the rows. The number of rows is estimated from these queries. */
   readonly selects: readonly CopySelect[];
   /** Yields at most `max` rows as COPY sends them. Returns the number that PostgreSQL reports. */
   blocks(client: pg.PoolClient, signal: AbortSignal, max?: number): AsyncGenerator<RowBlock, number>;
@@ -263,7 +263,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, max), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // The hash would depend on the order of rows by last change. This order differs after a load.
+    // A stream has no content hash, because a load changes the order of its rows by last change.
     content: null,
   };
 }

@@ -115,8 +115,9 @@ function installedFolder(name: string): string | undefined {
 }
 
 /**
- * npm tarballs cannot contain links, and `--ignore-scripts` skips the script that creates them.
- * Several processes may call this. Returns false if a link is missing and the folder is read-only.
+ * Creates missing links. npm tarballs cannot contain links, and `--ignore-scripts` skips the script
+ * that creates them. Several processes may call this at the same time. Returns false if a link is
+ * missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');

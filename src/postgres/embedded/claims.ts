@@ -143,7 +143,7 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 /**
  * Replaces the pid of another program by one that no process has. The file must stay, because
  * PostgreSQL needs it to find the shared memory of a killed server. Child processes may still use
- * that memory. Does nothing if no process has the pid, or if the file has another one now.
+ * that memory. Does nothing if no process has the pid, or if the file now has another pid.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

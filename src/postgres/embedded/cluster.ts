@@ -30,8 +30,9 @@ export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /**
- * A failed attempt leaves a folder named by pid. If the folder is older than this, a live process
- * with that pid is another one, and the folder is removed.
+ * A failed attempt leaves a folder with its pid in the name. The folder is removed when no process
+ * has this pid. After this time, the folder is removed anyway, because a later process may have the
+ * pid.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
@@ -157,8 +158,8 @@ const writing = {
   // WAL.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Would halve the WAL of a merge with many updates, but slow it by 8 % on two cores (measured).
-  // The package lacks lz4 and zstd.
+  // Compression would halve the WAL of a merge with many updates, but slow it by 8 % on two cores
+  // (measured). The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 

@@ -41,7 +41,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Also true for a dangling link. */
+/** True if anything has this path, even a dangling link. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,

@@ -91,8 +91,8 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 }
 
 /**
- * Callers cannot override these. No Unix socket: paths must be short, and permissions differ
- * between systems.
+ * Settings that callers cannot override. There is no Unix socket, because its path must be short,
+ * and permissions differ between systems.
  */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
@@ -145,8 +145,8 @@ export interface ServerProcess {
 }
 
 /**
- * Detached, so that Ctrl-C, which reaches a whole process group, does not stop the server before
- * the others.
+ * Starts the server in its own process group. Ctrl-C reaches a whole group and would stop the
+ * server before the processes that use it.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -202,8 +202,9 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Appends. A large log first becomes `postgres.log.1`. `startsAt` is the size before this start. A
- * symbolic link is not followed: it could make root write elsewhere.
+ * Opens the log for appending. A large log is first renamed to `postgres.log.1`. `startsAt` is the
+ * size of the log before this start. A symbolic link is not followed, because it could make root
+ * write elsewhere.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;

@@ -22,8 +22,8 @@ interface ProgramOptions {
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Another account than root may not reach the path. Root enters it first, and PostgreSQL finds the
- * absolute path of its working directory.
+ * An account other than root may be unable to reach the path. Therefore, root enters it first, and
+ * PostgreSQL finds the absolute path of its working directory.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
