@@ -18,7 +18,10 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/** The command cannot delete its key if its process is killed. */
+/**
+ * Time after which the key of this command expires. The command cannot delete the key if its
+ * process is killed.
+ */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({

@@ -196,7 +196,10 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
-/** `turns` limits only the look-up of the cookie, because `admit` may call another service. */
+/**
+ * `turns` limits only the look-up of the cookie. It does not limit `admit`, which may wait for
+ * another service.
+ */
 export async function verifySession(
   context: SessionContext,
   cookie: string,

@@ -1,4 +1,4 @@
-/* Lets pages of the origins that a key's environment allows send records. */
+/* Lets web pages send records if the environment of the key allows their origin. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
@@ -13,7 +13,7 @@ declare module 'fastify' {
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }
   interface FastifyRequest {
-    /** Environments that allow the origin. `null` if it was not checked. */
+    /** Environments that allow the origin. `null` if the origin was not checked. */
     allowedBy: ReadonlySet<number> | null;
   }
 }

@@ -63,7 +63,10 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
   await db.insertInto('properties').values(rows).execute();
 }
 
-/** Transactions change the settings one at a time. Loads and records do not wait. */
+/**
+ * Lets only one transaction at a time change the settings. Loads and records do not wait for the
+ * lock.
+ */
 export async function lockEnvironment(db: Database, environmentId: number): Promise<void> {
   await selectWhere(db, 'environments', { environmentId })
     .select('environment_id')

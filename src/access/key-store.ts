@@ -92,8 +92,8 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * The new key has the label and scopes of the old one, which expires at `oldExpiresAt`. @throws
- * InputError `not_found` for an unknown or revoked key, `invalid_field` for invalid dates
+ * The new key has the label and scopes of the old key. The old key expires at `oldExpiresAt`.
+ * @throws InputError `not_found` for an unknown or revoked key, `invalid_field` for invalid dates
  */
 export async function rotateApiKey(
   db: Database,

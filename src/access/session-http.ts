@@ -50,13 +50,16 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
 }
 
 /**
- * Judges by PUBLIC_URL or the proxy's header. A forged header can only restrict the cookie to TLS.
+ * True if PUBLIC_URL or the proxy's header shows that the browser uses TLS. A forged header can
+ * only restrict the cookie to TLS.
  */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }
 
-/** A proxied request counts as another machine's, because anybody may be behind the proxy. */
+/**
+ * A request through a proxy counts as one from elsewhere, because anybody may be behind the proxy.
+ */
 export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
   return !isForwarded && [ip, socket.remoteAddress ?? ''].every(isLoopback);
@@ -69,8 +72,9 @@ function isLoopback(address: string): boolean {
 const reading = new Set(['GET', 'HEAD']);
 
 /**
- * `SameSite=Strict` allows requests from other ports of the host. Browsers send `Sec-Fetch-Site`
- * only over trusted connections, and `Origin` with every change.
+ * `SameSite=Strict` is not enough, because it allows requests from other ports of the host.
+ * Browsers send `Sec-Fetch-Site` only over trusted connections. They send `Origin` with every
+ * change.
  */
 export function crossOriginProblem(request: FastifyRequest): Error | null {
   const { 'sec-fetch-site': site, origin, host } = request.headers;

@@ -172,12 +172,12 @@ export class KeyCache {
   }
 }
 
-/** Our keys and cookies are shorter. */
+/** Longer credentials cannot be ours, so they are not remembered. */
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies at once if they have been valid before. The others share a small limit,
- * because they could occupy all database connections.
+ * Looks up keys and cookies at once if they have been valid before. All other look-ups share a
+ * small limit, because they could occupy all database connections.
  */
 export class LookupTurns implements Turns {
   readonly #good = new Set<string>();

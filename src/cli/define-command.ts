@@ -39,8 +39,8 @@ interface CommandSpec<O extends Options, A> {
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
   /**
-   * At most one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
-   * also the environment of --env.
+   * At most one of these three functions is set. `run` has no session, `inSession` has the
+   * database, and `inEnvironment` also has the environment of --env.
    */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
@@ -147,7 +147,7 @@ export function text<F extends string | undefined = undefined>(
 
 type Parse<T> = (text: string, earlier: T) => T;
 
-/** `parse` may throw InvalidArgumentError. `earlier` is the value so far of a repeated option. */
+/** `parse` may throw InvalidArgumentError. For a repeated option, `earlier` is the value so far. */
 export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback?: T): OptionOf<T> {

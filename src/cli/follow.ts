@@ -10,7 +10,7 @@ export interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** Short at first, because many jobs are small. */
+/** Pauses are short at first, because many jobs are small. */
 const pollMs = growing(20, 200, 1.3);
 /** The database may come back, for example after a restart. */
 const outageMs = 60_000;

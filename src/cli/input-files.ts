@@ -16,7 +16,10 @@ export interface Input {
   readonly bytes: number | null;
 }
 
-/** In the order of the arguments. Files of one pattern are sorted. @throws UsageError */
+/**
+ * Returns the files in the order of the arguments. Files of one pattern are sorted. @throws
+ * UsageError
+ */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');

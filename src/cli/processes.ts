@@ -60,7 +60,10 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   return request;
 }
 
-/** Processes that sluice starts inherit the variable, but they also have an IPC channel. */
+/**
+ * npm sets the variable. Processes that sluice starts inherit it, but they also have an IPC
+ * channel.
+ */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
@@ -116,7 +119,7 @@ interface Place {
 }
 
 const pauseMs = growing(100, 15_000);
-/** A worker of this age that ends is restarted without a long pause. */
+/** A worker that ran longer than this is restarted without a long pause. */
 const healthyMs = 30_000;
 
 /** While workers end early, the pause before a restart doubles. */
@@ -233,7 +236,10 @@ function endOf(child: ChildProcess): Promise<string> {
 // leases then lapse. All threads pause together, so a sleeping machine does not count.
 const ticks = 20;
 
-/** A string, because a file would differ in the bundle, in the build and with tsx. */
+/**
+ * Source code of the thread. As a file, it would have a different path in the bundle, in the build
+ * and with tsx.
+ */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');

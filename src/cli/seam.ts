@@ -8,20 +8,23 @@ import type { Cli } from './settings.ts';
 
 declare module './settings.ts' {
   interface Cli {
-    /** In the order in which they are applied. */
+    /** Sections in the order in which they are applied. */
     readonly declaredSections: () => Promise<readonly DeclaredSection[]>;
   }
 }
 
 /** A part of an environment that a file declares, such as its definitions. */
 export interface DeclaredSection<S extends TSchema = TSchema> {
-  /** The member has the same format as the file that the section's own command accepts. */
+  /**
+   * Name of the section's member in the file. The member has the same format as the file that the
+   * section's own command accepts.
+   */
   readonly name: string;
   open(of: Declaration): Promise<OpenSection<S>>;
 }
 
 export interface OpenSection<S extends TSchema = TSchema> {
-  /** Its checks report every problem that can be found without a database. */
+  /** The file's checks report every problem that can be found without a database. */
   readonly file: OperatorFile<S>;
   /**
    * Writes nothing. Call it in the transaction of `write`, after `lockEnvironment`. @throws an
@@ -40,12 +43,12 @@ export interface Declaration {
 export const NO_ENVIRONMENT = 0;
 
 export interface PlanOptions {
-  /** Removes stored items that the member lacks. */
+  /** Removes stored items that are missing in the section's member. */
   readonly prune: boolean;
 }
 
 export interface SectionPlan {
-  /** In the order in which people read them, without secrets. */
+  /** Changes as they are shown to the user: in reading order, and without secrets. */
   readonly changes: readonly ItemChange[];
   write(acts: Acts): Promise<void>;
   /** Called only if there were changes. */
@@ -59,7 +62,7 @@ export interface ItemChange {
   readonly fields: readonly FieldChange[];
 }
 
-/** Sections of all types can be in one list. */
+/** Hides the type of the section's content, so that one list can contain all sections. */
 export function defineSection<S extends TSchema>(section: DeclaredSection<S>): DeclaredSection {
   return section as unknown as DeclaredSection;
 }

@@ -117,7 +117,7 @@ export function provideForCommand(config: Config, log: Logger): Promise<Provided
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
-/** Does not start a database. @throws CommandFailed */
+/** Returns the URL of a running database, and never starts one. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);

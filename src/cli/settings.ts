@@ -19,11 +19,11 @@ export interface Cli {
   /** Variables in `processEnv` that come from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
-  /** Script of child processes. */
+  /** Script that child processes run. */
   readonly entry: string;
   /** Loaded on demand, because some commands do not need it. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Creates a missing `default`. @throws UsageError */
+  /** Creates the environment `default` if it is missing. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
@@ -33,7 +33,7 @@ export interface Cli {
 
 export interface Settings {
   readonly config: Config;
-  /** For child processes, with flags as variables. */
+  /** Variables for child processes, including those for settings given as flags. */
   readonly processEnv: ProcessEnv;
   readonly serviceLog: (role: string) => Logger;
   /** Logs only errors by default. */
@@ -95,7 +95,7 @@ export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv
   };
 }
 
-/** Also removes the corresponding `NAME_FILE` variables. */
+/** Sets variables, and removes the corresponding `NAME_FILE` variables. */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };

@@ -12,7 +12,7 @@ export interface Terminal {
   style(style: Parameters<typeof styleText>[0], text: string): string;
   /** True if lines of standard error can be rewritten. */
   readonly live: boolean;
-  /** The reader has closed the pipe (as `| head` does). */
+  /** True if the reader has closed the pipe (as `| head` does). */
   readonly closed: boolean;
 }
 
@@ -55,7 +55,7 @@ function drained(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-/** Such as `2026-11-20 03:00:00Z`, or a dash. */
+/** Writes a time as `2026-11-20 03:00:00Z`, and `null` as a dash. */
 export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
@@ -169,7 +169,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Fields with sentences, for which a higher limit applies. */
+/** Fields that contain sentences. They may be longer than other fields. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 

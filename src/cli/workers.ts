@@ -23,7 +23,10 @@ interface WorkersOptions {
   readonly afterMs?: number;
 }
 
-/** Stops the workers that it has started. A second Ctrl-C kills them. */
+/**
+ * Runs `work` with workers, and then stops those that this command has started. A second Ctrl-C
+ * kills them.
+ */
 export async function withWorkers<T>(
   session: Session,
   { stop, ...options }: WorkersOptions,
@@ -38,7 +41,7 @@ export async function withWorkers<T>(
   }
 }
 
-/** If workers are running, first waits until they have ended. */
+/** Starts workers. If other workers are running, first waits until they have ended. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,

@@ -30,8 +30,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if a cell of the first record is data of the same kind as the cells below it, and
- * none is a word above a column of data.
+ * Returns true if the first record is probably data. At least one of its cells must be data of the
+ * same kind as the cells below it. No cell may be a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
@@ -52,7 +52,7 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 /**
  * Returns true if the first record is a real header and each column in `positions` can be addressed
  * only by position. Such a column either has no name and no empty value, or shares its name with
- * another column. Shared names count only if some named column contains only data.
+ * another column. A shared name counts only if at least one named column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -78,7 +78,10 @@ function mayBeName(cell: string, index: number): boolean {
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/** Finds the first record with `width` different cells, none empty or data, or -1. */
+/**
+ * Returns the index of the first record that may contain names, or -1. It must have `width`
+ * different cells, and none of them may be empty or data.
+ */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

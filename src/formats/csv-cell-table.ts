@@ -32,8 +32,8 @@ export class CellTable {
   }
 
   /**
-   * Returns true if all cells after the first `width` are empty, and, unless `isPadded`, none is
-   * missing.
+   * Returns true if all cells after the first `width` are empty. Unless `isPadded`, there must be
+   * at least `width` cells.
    */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
     if (this.count < width && !isPadded) return false;
@@ -68,7 +68,8 @@ export class CellTable {
   }
 
   /**
-   * Counts escapes before bytes that need none (`C:\dir`). Such an escape may be part of the value.
+   * Counts escapes before bytes that need no escape (`C:\dir`). Such an escape may be part of the
+   * value.
    */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {
     if (escapes === quote) return 0;

@@ -3,7 +3,7 @@ export interface CsvDialect {
   readonly delimiter: string;
   /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /** The quote itself (quotes are doubled), a backslash, or empty if there are no escapes. */
+  /** A backslash, or the quote itself if quotes are doubled. Empty if there are no escapes. */
   readonly escape: string;
   /** Lines that start with this text are not records. Empty if there are no comments. */
   readonly comment: string;
@@ -37,7 +37,10 @@ export interface CsvMarks {
   readonly quote: number;
   /** True if a quote between letters is an apostrophe (`'O'Brien'`) and does not end a cell. */
   readonly hasApostrophes: boolean;
-  /** -1 if there is none. If it is also the quote, it escapes only inside quotes. */
+  /**
+   * -1 if the dialect has no escape. If the escape is also the quote, it escapes only inside
+   * quotes.
+   */
   readonly escape: number;
   readonly comment: Buffer;
   readonly nulls: readonly Buffer[];

@@ -33,9 +33,9 @@ export function refineDialect(
 }
 
 /**
- * `'` is refused as the quote if `"` encloses a cell. If `'` encloses a name, the dialect is better
- * if it fits more records than `base`. Otherwise, it must not break any record. If it also corrects
- * no record, `'` must enclose every value.
+ * Tries `'` as the quote, and refuses it if `"` encloses a cell. If `'` encloses a name, the
+ * dialect is better if it fits more records than `base`. In all other cases, it must break no
+ * record. It must also correct a record, or `'` must enclose every value.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -61,8 +61,8 @@ function* singleQuotes(
 }
 
 /**
- * Refused if a backslash precedes a character that needs no escape, because the backslash may be
- * part of a value.
+ * Tries a backslash as the escape. The dialect is refused if a backslash precedes a character that
+ * needs no escape, because such a backslash may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,
@@ -111,20 +111,20 @@ function corrects(other: Measure, plain: Measure, minCount: number): boolean {
   return plain.bad.size - other.bad.size >= minCount && other.good >= plain.good;
 }
 
-/** If several are equally frequent in a header, the first is chosen. */
+/** If several delimiters are equally frequent in a header, the first in this list is chosen. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These include a blank. If the blank began the next cell, a quote after it would not open the
-  // cell.
+  // These delimiters include their blanks. If a blank began the next cell, a quote after the blank
+  // would not open the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
 /**
- * Tried if no column name is known, because only these distinguish records from prose reliably
- * enough.
+ * Delimiters that are tried if no column name is known. Only these distinguish records from prose
+ * reliably enough.
  */
 export const distinctiveDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
@@ -140,7 +140,9 @@ export function readSeparatorLine(
   return { delimiter: (match[1] ?? match[2]) as string, end: match[0].length };
 }
 
-/** Returns the common delimiter most frequent outside quotes in the first record, or `,`. */
+/**
+ * Returns the common delimiter that is most frequent outside quotes in the first record, or `,`.
+ */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
   let isQuoted = false;

@@ -43,7 +43,7 @@ export interface Measure {
    */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Escapes before bytes that need none. */
+  /** Escapes before bytes that need no escape. */
   readonly oddEscapes: number;
 }
 

@@ -61,8 +61,7 @@ class Scanner implements RecordScanner {
   /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
-   * Buffer to which the remembered positions refer. The position #end means that the byte does not
-   * occur.
+   * Buffer to which the remembered positions refer. If a position is #end, its byte does not occur.
    */
   #buf: Buffer = noBuffer;
   #end = 0;
@@ -184,8 +183,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Returns the end of a complete record, which is `from` or later. If a later quote closes the
-   * open cell, the record continues after this quote.
+   * Returns the end of a complete record. If a later quote closes the open cell, the record
+   * continues after this quote. Otherwise, the record ends at `from`.
    */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;

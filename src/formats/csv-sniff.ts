@@ -39,14 +39,14 @@ export interface CsvHints {
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** Without leading blank lines and lines to skip. */
+/** Beginning of a CSV, without leading blank lines and lines to skip. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
   readonly hints: CsvHints;
 }
 
-/** `start` is the header, or the first record if there is none. */
+/** `start` is the position of the header, or of the first record if there is no header. */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
@@ -63,8 +63,8 @@ interface Candidate {
 }
 
 /**
- * @throws InputError `invalid_field` if several dialects or headers are equally likely, naming the
- * option that decides
+ * @throws InputError `invalid_field` if several dialects or headers are equally likely. The error
+ * names the option that decides.
  */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
@@ -153,8 +153,8 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two fit equally well, the one with more columns splits inside the delimiter, so the one
-      // with fewer comes first.
+      // If two dialects fit equally well, the one with fewer columns comes first, because the other
+      // one splits inside the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
@@ -308,8 +308,9 @@ class Sniffer {
   }
 
   /**
-   * Chooses the header whose columns the error about a missing id lists: the first record if at
-   * least half of the records fit it, otherwise the first possible names in the likeliest dialect.
+   * Chooses a header for the error about a missing id, which lists its columns. The header is the
+   * first record if at least half of the records fit it. Otherwise, it is the first record of
+   * possible names in the likeliest dialect.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

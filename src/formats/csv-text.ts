@@ -140,7 +140,10 @@ const exportedEvents: ReadonlySet<string> = new Set([
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
-/** Quotes a name with another common delimiter, because a load detects it from the header. */
+/**
+ * Quotes a name that contains another common delimiter, because a load detects the delimiter from
+ * the header.
+ */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {
     const cell = escapeFormulas ? defuse(name) : name;

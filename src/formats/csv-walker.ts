@@ -151,8 +151,8 @@ export class CsvWalker {
   }
 
   /**
-   * At the limit, returns TOO_LARGE if the record has its maximum size, otherwise MORE, or the
-   * limit if `final`.
+   * Returns `at` if it is below the limit. At the limit, returns TOO_LARGE if the record has its
+   * maximum size, the limit if `final`, and otherwise MORE.
    */
   #runOut(at: number): number {
     if (at < this.#limit) return at;
@@ -194,8 +194,9 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after a quote that closes a cell if none before it opens one, otherwise
-   * NEVER or MORE. Searches from the line start `from` through the first line with a quote.
+   * Searches for a quote that closes a cell, from the line start `from` through the first line with
+   * a quote. Returns the position after this quote, MORE, or NEVER if there is no such quote or an
+   * earlier one opens a cell.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;

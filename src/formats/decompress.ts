@@ -18,7 +18,7 @@ export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): Asyn
   return inflate(source, createGunzip({ chunkSize: READ_BYTES }), guard, 'The gzip data');
 }
 
-/** Throws the same errors as `gunzip`. */
+/** Unpacks a member of a ZIP archive. Throws the same errors as `gunzip`. */
 export function inflateMember(
   source: AsyncIterable<Buffer>,
   guard: InflateGuard,

@@ -55,7 +55,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
  * Detects the format of the first bytes (unpacked, in UTF-8). Only obvious content overrides the
  * hints. `[` is JSON, and `{"users":[` is an envelope. Any other `{` is NDJSON (see
  * `layoutOfJson`), or JSON if an envelope is expected. Other text is CSV unless hinted. A hint
- * alone makes no file Parquet.
+ * alone does not make a file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {

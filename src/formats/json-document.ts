@@ -70,7 +70,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** May be the array of records, depending on its first element. */
+/** An array that may contain the records, depending on its first element. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
@@ -93,7 +93,7 @@ export class DocumentRecords implements JsonListener {
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /** By depth, the index of the current element, or -1 in an object. */
+  /** For each depth, the index of the current element, or -1 in an object. */
   readonly #positions: number[] = [];
   /** Depth of the elements that are yielded. 0 outside the array of records. */
   #elements = 0;
@@ -205,7 +205,10 @@ export class DocumentRecords implements JsonListener {
     }
   }
 
-  /** The walker then reports keys and elements, unless they are deeper than any path. */
+  /**
+   * Enters a container. The walker then reports its keys and elements, unless they are deeper than
+   * any path.
+   */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;
     this.#names[depth] = '';

@@ -92,14 +92,14 @@ function depthExceeds(text: string, maxDepth: number): boolean {
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Values from `tokenStopped` on are not states, but end the token. */
+/** Values from `tokenStopped` up are not states. They end the token. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;
 
 const digits = '0123456789';
 
-/** Next states by state * 256 + byte. */
+/** The next state has the index `state * 256 + byte`. */
 export const tokenTable: Uint8Array = buildTable();
 
 /** 1 for each byte that keeps the state inside a string. */

@@ -16,8 +16,8 @@ export type JsonLayout =
 export interface SniffedJson {
   readonly layout: JsonLayout;
   /**
-   * If a single object is read as one record, its keys and the paths of its arrays. Otherwise,
-   * `null`.
+   * If a single object is read as one record, the keys of this object and the paths of its arrays.
+   * Otherwise, `null`.
    */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
@@ -32,8 +32,8 @@ const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 1
 
 /**
  * Detects the layout of the first bytes in UTF-8. It is NDJSON if the first line is a complete
- * object and more text follows, if at least half of the lines of damaged text are complete objects,
- * or in doubt.
+ * object and more text follows. Damaged text is NDJSON if at least half of its lines are complete
+ * objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);

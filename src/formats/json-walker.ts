@@ -54,7 +54,8 @@ export class JsonWalker {
   /** Expected after a complete document. */
   readonly #afterwards: 'nothing' | 'next';
   /**
-   * `#closer` is the closing byte of the innermost container. `#closers` has those of the others.
+   * `#closer` is the closing byte of the innermost container. `#closers` has those of the outer
+   * containers.
    */
   #depth = 0;
   #closer = 0;

@@ -79,7 +79,7 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/** Own decoder, because those of npm return zeros as values if a block ends early. */
+/** Our own decoder, because decoders from npm return zeros as values if a block ends early. */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let from = 0;

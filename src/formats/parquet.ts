@@ -23,8 +23,8 @@ const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
  * Converts Parquet to NDJSON with hyparquet. One packed row group is in memory at a time, and its
- * rows are unpacked in slices. Null values are omitted with their keys. Wrong sizes in a file
- * affect only its sandbox.
+ * rows are unpacked in slices. Null values are omitted with their keys. If a file states wrong
+ * sizes, only the sandbox that parses it is affected.
  */
 
 /**

@@ -26,10 +26,10 @@ export interface RecordScanner {
    */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After a record with `isUnclosed`, returns the position after a quote that closes its cell, -1
-   * if more bytes are needed (from `keepFrom`), or -2. The record continues after such a quote and
-   * is too large, so call `skip` from there. `lowest` is the start of a record at or before
-   * `start`.
+   * After a record with `isUnclosed`, searches for a quote that closes its cell. Returns the
+   * position after this quote, -1 if more bytes are needed (from `keepFrom`), or -2 if there is
+   * none. The record continues after the quote and is too large, so call `skip` from there.
+   * `lowest` is the start of a record at or before `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
@@ -42,7 +42,7 @@ export interface RecordScanner {
   readonly problem: ScanProblem | null;
   /** True if a quoted cell may continue in the next bytes. */
   readonly isUnclosed: boolean;
-  /** Start of the next call after -1. */
+  /** Start of the bytes that `skip` or `findClose` still needs after -1. */
   readonly keepFrom: number;
 }
 

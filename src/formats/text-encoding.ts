@@ -161,7 +161,7 @@ interface FoundEncoding {
   readonly notes: readonly string[];
 }
 
-/** Text is UTF-8 if 1 character is broken per 10 valid ones outside ASCII. */
+/** Text counts as UTF-8 if it has at most 1 broken character per 10 valid ones outside ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
@@ -251,15 +251,15 @@ function isNearlyUtf8(text: Buffer): boolean {
 const foreign: readonly RegExp[] = [
   // Controls, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Letters rare in Western languages, whose bytes are Slavic, Turkish or Baltic letters elsewhere.
-  // Also Icelandic letters, and symbols that ISO-8859-15 lacks.
+  // Letters that are rare in Western languages, and whose bytes are Slavic, Turkish or Baltic
+  // letters in other code pages. Icelandic letters and symbols that ISO-8859-15 lacks are included.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
   // Sequences of accented letters are probably words in another script.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Symbols in or next to words. Also apostrophes, unless after an article or before an English
-  // ending.
+  // Symbols in or next to words. The second pattern matches apostrophes, except after an article or
+  // before an English ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];

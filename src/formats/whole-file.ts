@@ -21,8 +21,8 @@ export function windowed(bytes: number, read: ReadRange): ReadRange {
 }
 
 /**
- * Call `rethrowFailure` after an error of a library: it may hide a failed read, and the file would
- * seem damaged.
+ * Call `rethrowFailure` after an error of a library. The library's error may hide a failed read,
+ * and the file would then seem damaged.
  */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;

@@ -1,7 +1,7 @@
 /*
  * Writes the numbers of a workbook as text. A date is a number of days since the end of 1899 (or
- * 1904), which only the cell's style reveals, without a time zone. Date and time are both written
- * even if the format shows only one.
+ * the start of 1904), without a time zone. Only the style of the cell shows that the number is a
+ * date. Date and time are both written even if the format shows only one.
  */
 
 /** Kind of a number, from its number format. `digits` is the minimum number of digits. */

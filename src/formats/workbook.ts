@@ -34,10 +34,10 @@ interface OpenWorkbook {
 
 /**
  * Opens the sheet of this name or number (from 1), or the first visible one with data. Adds `notes`
- * for the user once it has been read.
+ * for the user once the sheet has been read.
  * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
- * missing sheet, `empty_file` if all are empty. Errors from `guard` are also thrown. Reading `csv`
- * throws the same errors.
+ * missing sheet, `empty_file` if all sheets are empty. Errors from `guard` are also thrown. Reading
+ * `csv` throws the same errors.
  */
 export async function openWorkbook(
   file: WorkbookFile,
@@ -76,7 +76,7 @@ export function documentKind({ members }: ZipArchive): string | null {
 }
 
 /*
- * A part refers to another by an id, which a separate part translates to a path.
+ * A part of a workbook refers to another part by an id. A third part translates the id to a path.
  */
 
 /** Paths begin with a slash and are not case-sensitive. */

@@ -106,7 +106,9 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the prefix itself if it has no namespace. */
+  /**
+   * Returns the namespace of the prefix, or the prefix itself if no namespace is declared for it.
+   */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 

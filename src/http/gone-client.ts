@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-// Fastify continues a request whose client left during the key look-up, and its closed connection
-// emits no more events. Therefore, these functions first check whether it is closed.
+// If a client leaves during the key look-up, Fastify continues the request, and the closed
+// connection emits no more events. Therefore, these functions first check whether the connection is
+// closed.
 
 /** Returns a signal that is aborted if the connection ends before the whole body has arrived. */
 export function watchClient(raw: IncomingMessage): AbortSignal {

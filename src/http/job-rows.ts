@@ -47,7 +47,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** `null` to send rows. */
+  /** Response in place of the rows. `null` if the rows are sent. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 

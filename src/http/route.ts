@@ -39,7 +39,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** System whose recorded acts name this caller. */
+  /** System that names this caller in the acts that it records. */
   readonly system: System;
   readonly server: Server;
   readonly prepared: O;
@@ -83,7 +83,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
-    /** Schema of a JSON response. Without `content` too, the response is empty. */
+    /** Schema of a JSON response. If `content` is missing too, the response is empty. */
     readonly schema?: A;
     readonly content?: Content;
   };

@@ -18,7 +18,7 @@ import {
   uuid,
 } from './schema.ts';
 
-// Members of every document of a run, which may have more.
+// Members that every document of a run has. A document may have further members.
 
 const tallyFields = {
   read: count('Records read.'),

@@ -60,7 +60,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** Its list or record has the description. */
+/** An object without a description, because the list or record that contains it has one. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -120,7 +120,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Its type becomes a list of types, which tools display best. */
+/** Allows `null`. The type becomes a list of types, which tools display best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);

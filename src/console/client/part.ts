@@ -19,11 +19,11 @@ export interface Part {
   readonly jobFacts?: (job: LoadJob) => readonly Fact[];
   /** Rarely used actions in the menu of a load or an export. */
   readonly JobMenu?: AnyComponent<JobProps>;
-  /** Replaces the links to the profiles that a load wrote. `null` keeps them. */
+  /** Replaces the links to the profiles that a load wrote. `null` keeps the links. */
   readonly jobLinks?: (job: LoadJob) => VNode | null;
   /** Panel about a user id that has no profile, shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
-  /** At most one capability may have one. */
+  /** At most one capability may have a deletion option. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
   readonly exportFilter?: ExportFilter;
@@ -46,7 +46,7 @@ interface OwnJobType {
   readonly outcome: (job: LoadJob) => string;
 }
 
-/** Option when a user is deleted. It also takes effect if the id has no profile. */
+/** Option for the deletion of a user. The option also takes effect if the id has no profile. */
 interface DeletionOption {
   /** Field of the request that the option sets to true. */
   readonly field: string;
@@ -67,7 +67,10 @@ export interface Screen {
   /** Path below /console. `:name` is a parameter in `useRoute().params`. */
   readonly path: string;
   readonly component: AnyComponent;
-  /** If undefined, the screen belongs to the screen whose path is a prefix of its own. */
+  /**
+   * If undefined, the screen belongs to another screen, whose path is a prefix of this screen's
+   * path.
+   */
   readonly nav: Nav | undefined;
 }
 

@@ -62,8 +62,8 @@ const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * The only function that converts errors to responses. No text reaches a caller that is not meant
- * for callers.
+ * The only function that converts errors to responses. A caller gets only text that is meant for
+ * callers.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -218,7 +218,7 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Only for the log: the response must not have it. */
+/** Says why the key was refused. This is only for the log, and must not be in the response. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }

@@ -15,7 +15,10 @@ export function chooseRequestId(raw: IncomingMessage): string {
 
 const api = /^\/+(?:api\/+)?v1\//;
 
-/** Refuses a request with two Host headers, because a proxy in front may use the other one. */
+/**
+ * Refuses a request with two Host headers, because a proxy in front may use a different one than
+ * this service.
+ */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);

@@ -35,8 +35,8 @@ interface JsonBodyOptions {
 }
 
 /**
- * Reads JSON bodies, plain or gzipped. It registers a parser, so its routes need a scope of their
- * own.
+ * Reads JSON bodies, plain or gzipped. This function registers a parser, so the routes that need it
+ * must have a scope of their own.
  */
 export function addJsonBody(
   scope: FastifyInstance,

@@ -157,7 +157,7 @@ export class Windows {
     this.#now = now;
   }
 
-  /** Adds to the current window of a key. `leftMs` is what remains of it. */
+  /** Adds `count` to the current window of a key. `leftMs` is the time until the window ends. */
   add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
     const now = this.#now();
     const current = this.#byKey.get(key);

@@ -33,8 +33,8 @@ declare module 'fastify' {
 /**
  * Limits the memory of responses that clients do not read, and cuts stalled connections. Before the
  * key look-up, the largest possible response to a GET counts towards the limit of the connection.
- * After it, the response also counts towards those of the environment (429) and the process (503).
- * Register it before the key look-up.
+ * After the look-up, the response also counts towards the limits of the environment (429) and the
+ * process (503). Register these limits before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const unread = new UnreadAnswers(stallMs);
@@ -107,8 +107,8 @@ interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
   /**
-   * Totals that include this response: the one of the connection and, after the key look-up, those
-   * of the environment and the process.
+   * Totals that include this response. At first, this is only the connection's total. After the key
+   * look-up, the totals of the environment and the process are added.
    */
   readonly totals: Set<ByteTotal>;
 }
@@ -136,7 +136,10 @@ class UnreadAnswers {
     return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
-  /** A response beyond a limit is no longer counted. */
+  /**
+   * Counts the response towards the limits of the environment and the process. A response beyond a
+   * limit is refused and no longer counted.
+   */
   charge(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };

@@ -12,7 +12,9 @@ interface Problem {
   readonly details: string;
 }
 
-/** An error response, a missing one (status 0), or an unusable one (status -1). */
+/**
+ * Error of a request. `status` is 0 if there was no response, and -1 if the response was unusable.
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -37,7 +39,7 @@ export class ApiError extends Error {
   }
 }
 
-/** For example, the response was not JSON. */
+/** Wraps any other error, for example if the response was not JSON. */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);

@@ -10,7 +10,7 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** In milliseconds, or computed from the last response. */
+/** Pause in milliseconds, or a function that computes it from the last response. */
 type Pause<T> = number | ((data: T | undefined) => number);
 
 /** Milliseconds: `pollMs` while something changes, otherwise `restMs`. */
@@ -31,7 +31,7 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
   readonly request: string;
 }
 
-/** The path without the query. A changed filter does not change the subject. */
+/** Returns the path without the query, because a changed filter does not change the subject. */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
@@ -41,7 +41,7 @@ const longestPauseMs = 10_000;
 
 /**
  * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`.
- * `null` loads nothing. Ignores late responses for earlier keys, and leaves outages to the frame.
+ * `null` loads nothing. Ignores late responses for earlier keys. `Away` reports outages.
  */
 export function useData<T>(
   key: string | null,

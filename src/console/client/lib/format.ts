@@ -3,17 +3,17 @@
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** Such as 1,234,567. */
+/** Writes a number such as 1,234,567. */
 export function formatCount(count: number): string {
   return whole.format(count);
 }
 
-/** Such as 1.23M. */
+/** Writes a number such as 1.23M. */
 export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/** Such as 12.3 %. 0 % and 100 % are exact. */
+/** Writes a share such as 12.3 %. Only exact shares are written as 0 % or 100 %. */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
   if (part === total) return '100 %';
@@ -25,7 +25,7 @@ export function formatShare(part: number, total: number): string {
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** Such as 12.3 MB. Each unit is 1,000 times the previous one. */
+/** Writes a size such as 12.3 MB. Each unit is 1,000 times the previous one. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -36,7 +36,9 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/** Such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. A dash for `null`. */
+/**
+ * Writes a duration such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h, and `null` as a dash.
+ */
 export function formatMs(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -73,7 +75,7 @@ export function formatTime(iso: string, now = new Date()): string {
   return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
 }
 
-/** Such as "20 s ago" or "in 3 min". */
+/** Writes a time relative to now, such as "20 s ago" or "in 3 min". */
 export function formatAgo(iso: string, now = Date.now()): string {
   const ms = now - new Date(iso).getTime();
   const [first = '', unit = ''] = formatMs(Math.max(1_000, Math.abs(ms))).split(' ');
@@ -109,7 +111,7 @@ interface Piece {
   readonly isHidden: boolean;
 }
 
-/** Does not split emoji. */
+/** Splits text into visible and hidden parts, without splitting emoji. */
 export function splitHidden(text: string): readonly Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -129,7 +131,7 @@ export function visibleText(text: string): string {
     .join('');
 }
 
-/** Lower-case letters, digits and hyphens, or ''. */
+/** Returns lower-case letters, digits and hyphens, or '' if nothing remains. */
 export function slugOf(text: string): string {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   return plain

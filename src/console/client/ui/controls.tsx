@@ -276,7 +276,7 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
   );
 }
 
-/** It can be focused, so that long lines can be scrolled by keyboard. */
+/** The element can be focused, so that long lines can be scrolled by keyboard. */
 export function Code({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too

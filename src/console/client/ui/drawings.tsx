@@ -67,7 +67,9 @@ interface Bar {
 }
 
 interface BarsProps {
-  /** Such as `in 30 days`. Screen readers read it after the sums of the parts. */
+  /**
+   * Period of the bars, such as `in 30 days`. Screen readers read it after the sums of the parts.
+   */
   readonly label: string;
   readonly bars: readonly Bar[];
   /** Colours are variables of tokens.css, such as `--inserted`. */
@@ -85,7 +87,7 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Below a text, a bar that is filled to `part / whole`. */
+/** A text with a bar below it. The bar is filled to `part / whole`. */
 export function barOf(part: number, whole: number, words: string): VNode {
   return (
     <span class="filled">
