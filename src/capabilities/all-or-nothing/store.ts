@@ -10,8 +10,8 @@ export interface Facts {
 }
 
 /**
- * A dry run writes nothing. If the load will start over, its counts come from an earlier pass, so
- * they are ignored.
+ * True if the load may have written records. A dry run writes nothing. If the load will start over,
+ * its counts come from an earlier pass, so they are ignored.
  */
 const isWritten = sql<boolean>`(
   not loads.dry_run and not loads.begins_anew and loads.rows_read > loads.rows_rejected

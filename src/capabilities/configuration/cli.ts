@@ -51,8 +51,8 @@ or, with --dry-run, something would change.`,
 });
 
 /**
- * Usage errors get the exit code of other failures, because the usual exit code of usage errors
- * equals `wouldChange`.
+ * A usage error exits like any other failure. The usual exit code of a usage error means
+ * `wouldChange` here.
  */
 async function withoutUsageCode({ optionTable }: Cli, work: () => Promise<void>): Promise<void> {
   try {

@@ -73,8 +73,8 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The moved file replaced the loaded file just before the move. It must also be loaded, so it
-    // is moved back.
+    // Just before the move, another file replaced the loaded file. The other file must also be
+    // loaded, so it is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);

@@ -19,7 +19,7 @@ export interface InboxContext extends LoadContext {
 export interface Inbox {
   /** Absolute path without symbolic links. */
   readonly path: string;
-  /** Stored in a file in the directory, so that it is the same on every machine. */
+  /** Id of the inbox, stored in a file in the directory. Every machine reads the same id. */
   readonly id: string;
 }
 
@@ -61,7 +61,10 @@ function parseId(text: string): string {
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/** Atomic, unless another process has written an id. Also works on file systems without links. */
+/**
+ * Creates the file with the id of the inbox, but leaves an existing file unchanged. The file is
+ * complete from the start, except on file systems without links, where it is copied.
+ */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
@@ -102,8 +105,8 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
 }
 
 /**
- * Maximum length in bytes, without the extension. File systems allow 255 bytes, and a receipt's
- * suffix must also fit.
+ * Maximum length of a moved file's name in bytes, without the extension. File systems allow 255
+ * bytes, and the suffix of a receipt must also fit.
  */
 const longestPlaced = 190;
 
@@ -161,8 +164,8 @@ export class Warnings {
   }
 
   /**
-   * Warnings that recur in every look are logged once. Forgets warnings that have not recurred
-   * since the previous call.
+   * A warning that recurs in every look is logged only once. Forgets warnings that have not
+   * recurred since the previous call.
    */
   endLook(): void {
     this.#logged = this.#current;

@@ -39,7 +39,7 @@ export interface InboxFile extends SeenFile {
   readonly isDuplicate: boolean;
   readonly reasons: readonly RefusalReason[];
   readonly outcome: InboxOutcome | null;
-  /** Below `done` or `failed`: the date and the name. */
+  /** Path below `done` or `failed`. It consists of the date and the name. */
   readonly placedAs: string | null;
 }
 

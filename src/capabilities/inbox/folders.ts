@@ -87,7 +87,7 @@ function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** Does not follow a link, nor wait for the writer of a pipe. */
+/** Opens a file for reading. Does not follow a link, nor wait for the writer of a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
@@ -107,14 +107,14 @@ export async function openSeen(path: string, seen: FileIdentity): Promise<FileHa
   }
 }
 
-/** False also if the file has a second name (hard link). */
+/** True if the file has not changed since the scan and has no second name (hard link). */
 export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
   return problemOf(stats) === null && isSameFile(identify(stats), seen);
 }
 
 export interface Moment {
-  /** From a clock that is never set back, with an arbitrary origin. */
+  /** Time by a clock that starts at an arbitrary point and is never set back. */
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
@@ -126,8 +126,8 @@ interface History {
 }
 
 /**
- * Complete files are unchanged for `stableMs` and in at least two scans. If a file was last changed
- * more than `stableMs` before the first scan, two scans are sufficient.
+ * A file is complete if it was unchanged for `stableMs` and in at least two scans. If a file was
+ * last changed more than `stableMs` before the first scan, two scans are sufficient.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -177,9 +177,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Throws EEXIST if the new name belongs to another file. If the file system does not support links,
- * a rename may overwrite a file that has just appeared. If the process dies after creating the
- * link, the next attempt removes the old name.
+ * Moves a file. Throws EEXIST if the new name belongs to another file. If the file system does not
+ * support links, a rename may overwrite a file that has just appeared. If the process dies after
+ * creating the link, the next attempt removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
@@ -199,7 +199,10 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** The file appears only when it is complete and on disk. Replaces an existing file. */
+/**
+ * Writes a file, or replaces an existing one. The file appears only when it is complete and on
+ * disk.
+ */
 export async function writeWhole(
   folder: string,
   name: string,

@@ -14,7 +14,7 @@ interface FileEnd {
   readonly endedAt: Date;
 }
 
-/** For a file that was refused, or that had already been loaded. */
+/** Renders the run of a file that was refused, or that had already been loaded. */
 export function renderFileRun(
   file: SeenFile & { readonly options: FileOptions },
   { status, sha256, reasons: [reason], takenAt, endedAt }: FileEnd,

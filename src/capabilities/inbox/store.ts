@@ -132,8 +132,8 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // If the record of the load was pruned, the load has ended. If a destination is reserved, the
-    // file must be moved.
+    // A load whose record was pruned has ended. If a destination is reserved, the move has begun
+    // and must be completed.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -187,8 +187,8 @@ interface LockServer {
 }
 
 /**
- * Held while a process watches an inbox. Data is safe even without the lock, because every write
- * also checks the ledger.
+ * A lock that a process holds while it watches an inbox. Data is safe even without the lock,
+ * because every write also checks the ledger.
  */
 export class InboxLock {
   readonly #server: LockServer;

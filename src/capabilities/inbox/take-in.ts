@@ -25,8 +25,8 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * A file that cannot be loaded gets a row with the reasons. A missing or changing file is left for
- * a later scan.
+ * Starts the load of a file. If the file cannot be loaded, it gets a row with the reasons. A
+ * missing or changing file is left for a later scan.
  * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(
@@ -149,7 +149,7 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * The receipt remains in `failed`.
+ * Moves a failed file back, so that it is loaded again. The receipt remains in `failed`.
  * @throws InputError `not_found` if the file no longer exists or another file has its old name
  */
 export function takeInAgain(

@@ -190,8 +190,8 @@ export class InboxWatch {
 }
 
 /**
- * Such a file is easily created by accident: if the folder is missing, `cp a.csv
- * inbox/default/users` creates a file named `users`.
+ * A file with the name of a folder is easily created by accident. If the folder is missing, `cp
+ * a.csv inbox/default/users` creates a file named `users`.
  */
 const notAFolder =
   'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
@@ -244,8 +244,8 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Read before the folder is scanned. Otherwise, a file concluded in between would be mistaken
-    // for new.
+    // Reads the taken files before the scan. Otherwise, a file that is concluded in between would
+    // be mistaken for new.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,

@@ -43,8 +43,8 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 }
 
 /**
- * Uses a map proposed from the column names if the caller's map results in no id column. For a JSON
- * file, `names` are the keys of its first records.
+ * Chooses how the file is read. If the caller's map results in no id column, uses a map proposed
+ * from the column names. For a JSON file, `names` are the keys of its first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -125,7 +125,10 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
   return `its name looks like that of a ${ours} (${seen})`;
 }
 
-/** With fewer records, nearly every column has distinct values. */
+/**
+ * Minimum number of records for a proposal. With fewer records, nearly every column has distinct
+ * values.
+ */
 const leastRecords = 3;
 
 export function proposeByValues(
@@ -133,7 +136,7 @@ export function proposeByValues(
   values: NamedValues,
   { map, entity }: InspectOptions,
 ): Proposal | null {
-  // The supposed header is then probably a comment above the real header.
+  // A header that begins with `# ` is probably a comment above the real header.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;
@@ -146,8 +149,9 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/** Minimum shares of records with a value, and of distinct values, in an id column. */
+/** An id column has a value in at least this share of the records. */
 const leastFilled = 0.9;
+/** At least this share of the values in an id column is distinct. */
 const leastDistinct = 0.5;
 
 /** Prefers columns whose values look like ids. `names` are best first. */

@@ -113,7 +113,7 @@ async function inspectInput(
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
   rules: RulesDocument | null = null,
 ): Promise<Inspection> {
-  // Needs neither a database nor a data directory.
+  // The inspection needs neither a database nor a data directory.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
   const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
   const bytes =

@@ -116,8 +116,8 @@ export async function inspectReceived(
   let values = header === null ? new NamedValues() : await readValues(store, received, max);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, max);
-  // The keys of JSON records determine how they are read. An id is proposed only if no record can
-  // be stored.
+  // The keys of a JSON record determine how the record is read. An id is proposed only if no record
+  // can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, max);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
@@ -293,7 +293,10 @@ export function renderInspection(inspection: Inspection) {
   return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/** If the file has many columns, these members take megabytes. */
+/**
+ * Renders the members that depend only on the file's content. If the file has many columns, these
+ * members take megabytes.
+ */
 export function renderContent({ problem: _, readAs, ...content }: Inspection) {
   return { ...content, read_as: renderReadAs(readAs) };
 }

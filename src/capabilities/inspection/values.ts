@@ -11,14 +11,17 @@ import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import { INSPECTED_RECORDS, type InspectedColumn, SHOWN_FREQUENT, SHOWN_SAMPLES } from './api.ts';
 
-/** If a file has many columns, fewer of its records are inspected. */
+/**
+ * Maximum number of inspected values. If a file has many columns, fewer of its records are
+ * inspected.
+ */
 const INSPECTED_VALUES = 250_000;
 
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by column or key, of `records` records. */
+/** Values of each column or key. `records` is the number of records. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();

@@ -40,8 +40,9 @@ export interface LakeChange extends LakeMonth {
 }
 
 /**
- * Commits only if the retired table has not changed since it was read. If the hot files contain
- * exactly its events, they become the archive. Otherwise, new files replace them.
+ * Archives the events of a retired table. Commits only if the table has not changed since it was
+ * read. If the hot files contain exactly these events, they become the archive. Otherwise, new
+ * files replace the hot files.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -56,8 +57,8 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * If `begin` returns false, or if a month has changed since it was read, removes the written files,
- * because they may contain erased events.
+ * If `begin` returns false, or if a month has changed since it was read, the written files are
+ * removed, because they may contain erased events.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -106,7 +107,10 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** Some events are received again after they have been archived. */
+/**
+ * Removes retired events that the archive already contains. Some events are received again after
+ * they have been archived.
+ */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const archiveFiles = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);

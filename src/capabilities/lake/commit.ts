@@ -35,8 +35,8 @@ export interface LakeContext {
 }
 
 /**
- * Makes a snapshot of the files that are `stored` in this transaction. `months` (YYYY-MM-DD) have
- * changed. Locks the table until the transaction ends.
+ * Makes a snapshot of the files whose state is `stored`. `months` (YYYY-MM-DD) are the months whose
+ * files have changed. Locks the table until the transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,

@@ -128,8 +128,9 @@ interface Rewritten {
 }
 
 /**
- * Returns `null` if the file contains none of the ids. A row group without them is copied unchanged
- * if it has the current property columns. If the copy fails, the new file is removed.
+ * Writes a file without the erased ids. Returns `null` if the old file contains none of these ids.
+ * A row group without erased ids is copied unchanged if it has the current property columns. If the
+ * copy fails, the new file is removed.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -44,7 +44,7 @@ export interface WrittenFile {
 export interface DataFile extends WrittenFile {
   readonly fileId: number;
   readonly month: string;
-  /** The events are also in `sluice.events`. */
+  /** True if the events are also in `sluice.events`. */
   readonly isHot: boolean;
   /** Microseconds since 1970. */
   readonly firstMicros: number;
@@ -208,7 +208,7 @@ export function listMonths(db: Database, environmentId: number): Promise<string[
 
 export interface Manifest {
   readonly bytes: number;
-  /** First version of the table with this manifest. */
+  /** Version of the table that first contained this manifest. */
   readonly version: number;
   readonly month: string;
   readonly files: number;

@@ -17,7 +17,10 @@ export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/** Property columns follow these. The id of a column is its position, counted from 1. */
+/**
+ * Columns of every lake table. The property columns come after these columns. The id of a column in
+ * this list is its position, counted from 1.
+ */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
 const timeId = idOf('inserted_at');

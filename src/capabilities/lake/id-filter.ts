@@ -1,7 +1,10 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
-/** 10 bits for each of 1 600 000 ids. With more ids, the filter is less exact. */
+/**
+ * Maximum size of a filter. This size is 10 bits for each of 1 600 000 ids. With more ids, a filter
+ * is less exact.
+ */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
@@ -57,7 +60,7 @@ export class IdFilter {
   }
 }
 
-/** Returns `null` if the smaller filter would have more than half of its bits set. */
+/** Returns a filter of half the size, or `null` if more than half of its bits would be set. */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);

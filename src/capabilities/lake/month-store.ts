@@ -27,13 +27,19 @@ export interface MonthState {
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /** The files may contain events that `sluice.events` lacks, or lack events that it contains. */
+  /**
+   * True if the hot files may differ from `sluice.events`. They may contain other events, or lack
+   * some.
+   */
   readonly isStale: boolean;
   readonly isDue: boolean;
   readonly isRetiring: boolean;
 }
 
-/** With `isWhole`, includes environments that have only hot files. */
+/**
+ * Lists the environments with events in `table`. If `isWhole`, includes environments that have only
+ * hot files.
+ */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
@@ -136,8 +142,8 @@ export function hasEvents(
 }
 
 /**
- * `replaced` excludes the files from later commits. `kept` makes them the only copy of their
- * events.
+ * `replaced` excludes the hot files from later commits. `kept` makes these files the only copy of
+ * their events.
  */
 export async function leaveHot(
   db: Database,

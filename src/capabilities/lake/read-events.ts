@@ -28,7 +28,7 @@ const parsers = {
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** Keeps bounds in a form that can be copied to the new file. */
+/** Reads the minimum and maximum of a column in a form that can be copied to a new file. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
@@ -50,7 +50,7 @@ interface StoredGroup {
 
 export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  /** The footer describes only this group. */
+  /** The member `metadata` describes only this group. */
   readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
 
@@ -60,7 +60,7 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** `fields` must be the first property columns of the file. */
+  /** True if `fields` are the first property columns of the file. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
@@ -159,7 +159,7 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
 }
 
 /**
- * `hashPlan` returns the same hash for the same events.
+ * Returns a hash of the events in the files. `hashPlan` returns the same hash for the same events.
  * @throws LostLakeFile
  */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {

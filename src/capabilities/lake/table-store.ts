@@ -87,7 +87,10 @@ export function findMovedTables(db: Database, location: string): Promise<number[
     select environment_id from lake_tables where version > 0 and location <> ${location}`;
 }
 
-/** Each column adds about 100 bytes per row group to a file's footer. */
+/**
+ * Maximum number of property columns. Each column adds about 100 bytes per row group to a file's
+ * footer.
+ */
 const MAX_LAKE_COLUMNS = 100;
 
 /** Columns that every lake table has. Query engines ignore the case of these names. */

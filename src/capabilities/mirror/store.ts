@@ -113,8 +113,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Lists no profiles if `kept` is set, if `isOvertaken` is true, or if more profiles are missing
- * than `limit` allows.
+ * Stores the missing profiles in `load_missing`. Stores none if `kept` is set, if `isOvertaken` is
+ * true, or if more profiles are missing than `limit` allows.
  */
 export async function listMissing(
   db: Database,
@@ -207,8 +207,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 }
 
 /**
- * In the plan, the missing profiles follow the rows of the load's chunks. The statement returns the
- * added rows.
+ * Returns a statement that adds the missing profiles to the plan, after the rows of the load's
+ * chunks. The statement returns the added rows.
  */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;

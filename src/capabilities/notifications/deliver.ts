@@ -19,7 +19,7 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** A replay gets the same number of attempts again. */
+  /** Maximum number of attempts. A replay gets the same number again. */
   readonly attempts: number;
   readonly firstPauseMs: number;
   readonly pauseFactor: number;
@@ -61,7 +61,7 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** The result is empty unless the files of the job exist. */
+  /** Returns links to the files of the job. The result is empty unless these files exist. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
@@ -120,7 +120,10 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Does not throw. `refused` is true if the mail server will never accept the message. */
+/**
+ * Sends an event as mail. Does not throw. `refused` is true if the mail server will never accept
+ * the message.
+ */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,

@@ -17,7 +17,8 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription, shownTarget } from './subscriptions.ts';
 
 /**
- * The deliveries are due immediately, with the full number of attempts. Returns their ids.
+ * Replays deliveries, and returns their ids. The deliveries are due immediately, with the full
+ * number of attempts.
  * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
@@ -45,7 +46,7 @@ export async function sendTest(
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // Without a task, no worker sends the ping a second time.
+  // The ping gets no task, so no worker sends it a second time.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)

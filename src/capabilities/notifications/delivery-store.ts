@@ -26,7 +26,7 @@ export interface Recipient {
   readonly target: string;
 }
 
-/** Receivers with the same mail address share a delivery. Returns the ids. */
+/** Receivers with the same mail address share a delivery. Returns the ids of the deliveries. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -156,7 +156,7 @@ export async function redirectDeliveries(
     .execute();
 }
 
-/** Excludes deliveries that are being sent. */
+/** Makes the pending deliveries dead, except deliveries that are being sent. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (

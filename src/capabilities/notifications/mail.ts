@@ -71,7 +71,7 @@ function openTransport(
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
-    // An error from opening the sender has already made `send` fail.
+    // If the sender could not be opened, `send` has already failed with the error.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -148,7 +148,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // If the disk is full, every attempt would leave a partial file.
+      // Otherwise, every attempt would leave a partial file while the disk is full.
       await rm(`${file}.part`, { force: true });
       throw error;
     }

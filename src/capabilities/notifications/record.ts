@@ -16,7 +16,7 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the tasks of the deliveries. */
+/** Writes an event and its deliveries. Returns the tasks of the deliveries. */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,

@@ -31,13 +31,16 @@ export interface Webhook {
 interface WebhookAnswer {
   /** `null` without a response. */
   readonly status: number | null;
-  /** On one line. `null` if there was no error. */
+  /** Error on one line. `null` if there was no error. */
   readonly error: string | null;
-  /** Requested by the receiver. `null` if it requests none. */
+  /** Pause that the receiver requests. `null` if it requests none. */
   readonly retryAfterMs: number | null;
 }
 
-/** Does not follow redirects. Throws only `Interrupted`, when `stopping` is aborted. */
+/**
+ * Sends a webhook, without following redirects. If `stopping` is aborted, throws `Interrupted`.
+ * Throws no other errors.
+ */
 export async function sendWebhook(
   webhook: Webhook,
   rules: WebhookRules,

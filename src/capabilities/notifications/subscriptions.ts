@@ -90,7 +90,7 @@ function checkTarget({ channel, target, format = 'standard' }: NewSubscription, 
 }
 
 /**
- * The resolved address is checked for each delivery.
+ * Checks the text of the URL. The resolved address is checked for each delivery.
  * @throws InputError
  */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {

@@ -18,7 +18,10 @@ const refused = (sentence: string): Admission => ({ refused: 'revoked', sentence
 
 const ended = 'The provider has ended your sign-in. Sign in again.';
 
-/** Asks the provider again if its last answer is old. */
+/**
+ * Decides what the session may do now. Asks the provider again if the provider's last answer is
+ * old.
+ */
 export async function admit(context: SignInContext, session: HeldSession): Promise<Admission> {
   const { db, config } = context;
   const settings = readSettings(config);

@@ -87,8 +87,8 @@ async function requestDiscovery(settings: OidcSettings): Promise<Configuration> 
         ],
       },
     );
-    // For some services, the library accepts a template as the issuer. All their tenants could sign
-    // in.
+    // For some services, the library accepts a template as the issuer. All tenants of such a
+    // service could then sign in.
     const { issuer: name } = configuration.serverMetadata();
     if (withoutSlash(name) !== withoutSlash(issuer))
       throw new ProviderProblem('issuer', new Error(`the provider calls itself ${name.slice(0, 200)}`));

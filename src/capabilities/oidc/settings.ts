@@ -17,7 +17,7 @@ export function readSettings(config: Settings): OidcSettings | null {
   return { issuer, clientId, clientSecret, scope: config.oidcScopes, publicUrl };
 }
 
-/** `null` if the settings work together. */
+/** Returns a problem of the settings, or `null` if the settings work together. */
 export function settingsProblem(config: Settings): string | null {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcScopes, publicUrl } = config;
   const names = {

@@ -21,7 +21,10 @@ export const accessGrants = itemsTable<Grant>({
 const CHECK_MS = 60_000;
 /** A session without an answer for this long has no access. */
 const MAX_UNANSWERED_MS = 5 * 60_000;
-/** For this time, no second request of a session may ask the provider. */
+/**
+ * If one request of a session asks the provider, the session's other requests do not ask for this
+ * long.
+ */
 const CHECK_RESERVATION_MS = 10_000;
 
 export interface EnvironmentGrant extends Grant {

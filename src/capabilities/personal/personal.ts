@@ -96,7 +96,7 @@ export class PersonalProperties {
 
   /**
    * In `name`, dots separate objects and members. If the property itself has no action, the closest
-   * object with one determines it.
+   * object that has an action determines it.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
@@ -165,7 +165,8 @@ export class PersonalValues {
 }
 
 /**
- * For callers that store nothing, or whose rules hash nothing. Shows `(hash)` in place of a hash.
+ * Shows `(hash)` in place of a hash. Callers use it if they store nothing, or if their rules hash
+ * nothing.
  */
 const hiddenValues = new PersonalValues(null);
 

@@ -7,8 +7,8 @@ export interface ProductContext {
 }
 
 /**
- * The record, followed by the profile changes that it implies. Only the record is counted. In all
- * of them, `event_type` is the kind of record.
+ * The record, followed by the profile changes that it implies. Only the record is counted. In the
+ * record and in each change, `event_type` is the kind of record.
  */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 

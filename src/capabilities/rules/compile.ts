@@ -101,7 +101,7 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // The rules have already judged the original value.
+    // The value is a hash. The rules judged the original before it was hashed.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -126,7 +126,7 @@ export class EntityStage {
   }
 
   /**
-   * `isDerived` is true if another record implies this one, which may then lack required
+   * `isDerived` is true if another record implies this one. A derived record may lack required
    * properties.
    */
   end(isDerived: boolean): void {

@@ -23,17 +23,18 @@ export class RuledProperty {
   seenIn = 0;
   readonly #pattern: Pattern | null;
   /*
-   * These are copies, because `rule` objects have many shapes and are therefore slower to read.
+   * The next fields copy members of `rule`, because `rule` objects have many shapes and are
+   * therefore slower to read.
    */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** A plain string can be checked without creating a JavaScript string. */
+  /** True if a plain string can be checked without creating a JavaScript string. */
   readonly #maySkip: boolean;
   readonly #allowedTexts: readonly Buffer[] | null;
-  /** A plain whole number can be checked by its digits alone. */
+  /** True if a plain whole number can be checked by its digits alone. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
@@ -173,8 +174,8 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Such as 2026-11-20 or 2026-11-20T12:34:56Z, up to the 28th of a month. `judge` checks other
- * dates.
+ * True for a date such as 2026-11-20 or 2026-11-20T12:34:56Z, up to the 28th of a month. `judge`
+ * checks other dates.
  */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
@@ -214,7 +215,7 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/** Also parses a value that is JSON text. */
+/** Returns the value if `is` accepts it. Otherwise, parses the value as JSON text. */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -222,7 +223,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** `undefined` if the value cannot be converted. */
+/** Each function returns `undefined` if it cannot convert the value. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

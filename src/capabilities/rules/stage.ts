@@ -44,7 +44,7 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
   } satisfies RecordStage & { readonly findings: FindingCounts };
 }
 
-/** For a cell whose value the rules omit. */
+/** Replaces the name of a cell that is left out. A CSV cell is emptied instead. */
 const ignoredName = new KnownName('', role.ignored);
 
 function applyRules(
@@ -108,7 +108,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Creates no JavaScript string. */
+/** True if a cell breaks no rule and its text is stored unchanged. Creates no JavaScript string. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
   const cellKind = list.kinds[cell] as number;
   if (cellKind !== kind.text && cellKind !== kind.number) return false;

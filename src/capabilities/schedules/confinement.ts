@@ -16,7 +16,7 @@ export interface Confinement {
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** The error from reading the commands affects only schedules that use a command. */
+  /** A failure if the commands could not be read. It affects only schedules that use a command. */
   readonly commands: Commands | SourceFailure;
 }
 

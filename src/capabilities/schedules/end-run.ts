@@ -21,8 +21,8 @@ const usualPage = 200;
 const jobsAtATime = 4;
 
 /**
- * Each run ends in one transaction with its results. A run that cannot be ended does not delay
- * other runs.
+ * Ends the runs whose jobs have ended. Each run ends in one transaction with its results. A run
+ * that cannot be ended does not delay other runs.
  * @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
@@ -121,8 +121,8 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
 }
 
 /**
- * Returns false unless the state of the run is `from`. Calls `inSameTransaction` and reports the
- * end in the same transaction.
+ * Ends a run. Returns false unless the state of the run is `from`. Calls `inSameTransaction` and
+ * reports the end in the same transaction.
  */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,

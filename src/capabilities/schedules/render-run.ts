@@ -22,8 +22,8 @@ import {
 const RUNS_AT_A_TIME = 10;
 
 /**
- * Shows the first MAX_TOLD_ITEMS items. Files, counts and rejects exclude earlier jobs that had
- * loaded the same bytes.
+ * Shows the first MAX_TOLD_ITEMS items. If an earlier job had already loaded the same bytes, its
+ * files, counts and rejects are not included.
  */
 export async function renderScheduleRuns(db: Database, runs: readonly ScheduleRun[], baseUrl: string) {
   const documents: ReturnType<typeof renderDocument>[] = [];
@@ -180,7 +180,7 @@ function historyOf({ name, definition, status, createdAt, startedAt, endedAt }: 
   };
 }
 
-/** These may contain secrets or addresses. */
+/** Members that are not shown, because they may contain secrets or addresses. */
 const unshown: readonly string[] = [...sourceKinds, 'emails'];
 
 function optionsOf({ load, export: exported }: RunDefinition) {
@@ -241,7 +241,7 @@ function renderSchedule({ definition, pausedAt }: Schedule, runs: readonly Sched
   };
 }
 
-/** Headers, keys and parameters may be secret. */
+/** Omits headers, keys and parameters, because they may be secret. */
 function describeSource(load: LoadDefinition): string {
   const { files, http, s3, command } = load;
   if (files !== undefined) return `files ${files.pattern}`;

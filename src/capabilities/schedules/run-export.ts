@@ -18,7 +18,9 @@ import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/** If `to_dir` is set, a later call copies the files of the completed export. */
+/**
+ * Requests the export. If `to_dir` is set, a later call copies the files of the completed export.
+ */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
@@ -86,7 +88,8 @@ async function requestJob(
 }
 
 /**
- * The manifest is last, because it shows that the copy is complete. A repeated call is harmless.
+ * Copies the files of the export to a folder. The manifest is last, because it shows that the copy
+ * is complete. A repeated call is harmless.
  */
 async function deliverExport(
   context: ScheduleContext,
@@ -113,7 +116,8 @@ async function deliverExport(
 }
 
 /**
- * Also called before the export is requested, so that a wrong folder is refused early.
+ * Finds the root that contains `toDir`. The first call is before the export is requested, so that a
+ * wrong folder is refused early.
  * @throws SourceFailure if `toDir` is outside `roots`
  */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {

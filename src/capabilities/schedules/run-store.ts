@@ -63,8 +63,9 @@ export async function insertRun(
 }
 
 /**
- * Drops refused items, items whose job failed or was cancelled, and exports whose files no longer
- * exist. Returns false unless the run failed or was skipped. Call it in a transaction.
+ * Queues a failed or skipped run again. Drops refused items, items whose job failed or was
+ * cancelled, and exports whose files no longer exist. Returns false for a run in any other state.
+ * Call it in a transaction.
  */
 export async function requeueRun(
   db: Database,

@@ -47,8 +47,9 @@ export const MAX_RUN_FAILURES = 8;
 export const runPauseMs = growing(15_000);
 
 /**
- * Ends when the jobs have been accepted. The run then waits for them, without a task. After a
- * transient error of the source, the task is released. Any other error of the source fails the run.
+ * Starts the jobs of a run, and returns when they have been accepted. The run then waits for the
+ * jobs, without a task. After a transient error of the source, the task is released. Any other
+ * error of the source fails the run.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);
@@ -92,10 +93,13 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** Item that records that the source could not be read. */
+/** Item of a run whose source could not be read. */
 const sourceItem = 'source';
 
-/** Fails immediately if the worker was lost, otherwise after the jobs have ended. */
+/**
+ * If the worker was lost, the run fails immediately. Otherwise, the run fails after its jobs have
+ * ended.
+ */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,

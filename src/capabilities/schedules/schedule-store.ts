@@ -37,12 +37,12 @@ export function listSchedules(
     .execute();
 }
 
-/** Includes deleted schedules that have an open run. */
+/** True if there is a schedule, even a deleted one that has an open run. */
 export function hasSchedules(db: Database): Promise<boolean> {
   return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }
 
-/** While it is locked, no other process creates runs for its due times. */
+/** While the schedule is locked, no other process creates runs for its due times. */
 export async function lockSchedule(
   db: Database,
   environmentId: number,

@@ -25,7 +25,10 @@ import type { ExportOptions } from '../../export/options.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholders } from './source.ts';
 
-/** Per environment. Every worker reads all of them every RECONCILE_MS. */
+/**
+ * Maximum number of schedules in an environment. Every worker reads all schedules every
+ * RECONCILE_MS.
+ */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
@@ -185,7 +188,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** `checkExport` checks these with the reader of export requests. */
+/** Members of an export request. `checkExport` checks them with the reader of export requests. */
 const requestMembers = ({ schema }: ExportOptions): Record<never, TSchema> =>
   Object.fromEntries(
     Object.entries<TSchema>(schema.properties).map(([name, member]) => [
@@ -288,7 +291,7 @@ export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<ReturnType<typeof exported>> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/** A copy, because the schedule may change while the run is open. */
+/** Copy of the definition, because the schedule may change while the run is open. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
   readonly environment: string;
 }

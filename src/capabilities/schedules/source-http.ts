@@ -48,7 +48,7 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/** Refuses, for example, a line feed left at the end of a secret. */
+/** Refuses a value that no header may have, for example a secret that ends with a line feed. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
@@ -90,7 +90,7 @@ interface FinalAnswer {
 }
 
 /**
- * Does not send the headers to another server.
+ * Follows redirects. Does not send the headers to another server.
  * @throws SourceFailure
  */
 async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
@@ -193,8 +193,8 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
 }
 
 /**
- * This failure affects only the item being opened. After any other failure, the other items could
- * not be opened either.
+ * Code of a failure that affects only the item being opened. After any other failure, the other
+ * items could not be opened either.
  */
 export const unexpectedStatus = 'unexpected_status';
 

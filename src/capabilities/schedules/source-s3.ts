@@ -52,7 +52,7 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // For a host that is an IP address. Host names are checked when they are resolved.
+        // Checks a host that is an IP address. Host names are checked when they are resolved.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {

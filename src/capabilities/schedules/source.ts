@@ -14,7 +14,7 @@ export const MAX_RUN_ITEMS = 1_000;
 
 export interface Source {
   /**
-   * Returns the items in order. May omit items for which `isDone` returns true.
+   * Returns the items in the order of loading. May omit items for which `isDone` returns true.
    * @throws SourceFailure
    */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
@@ -36,7 +36,7 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** The next run compares its version with this one. `null` if there is no version. */
+  /** Version that the next run passes to `open`. `null` if there is no version. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip'>;
   readonly mayBeEmpty?: boolean;
@@ -52,7 +52,7 @@ export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly isTransient: boolean;
-  /** 0 if the server requests none. */
+  /** Pause that the server requests. 0 if it requests none. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -88,7 +88,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 export const placeholders = new Placeholders('SCHEDULE_');
 
 /**
- * The result must not be logged.
+ * Fills in the placeholders. The result may contain secrets, so it must not be logged.
  * @throws SourceFailure
  */
 export function fillIn(value: string, variables: Variables): string {
@@ -103,7 +103,7 @@ export function fillIn(value: string, variables: Variables): string {
 
 const filesAtATime = 8;
 
-/** Sorted by name. Refuses links that lead out of the roots. */
+/** The items are sorted by name. Refuses links that lead out of the roots. */
 export function openLocalFiles({ pattern }: { readonly pattern: string }, roots: readonly string[]): Source {
   return {
     async list() {

@@ -6,7 +6,10 @@ import { startSchedules } from './start.ts';
 const MAX_RUNS_AT_ONCE = 2;
 const MAX_RUN_LOSSES = 5;
 
-/** A schedule has at most one such task. It bypasses the job queue, because sources may be slow. */
+/**
+ * A schedule has at most one task of this kind. The task bypasses the job queue, because sources
+ * may be slow.
+ */
 export const runJob: RunnerKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',

@@ -126,9 +126,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * One finished line, or one line for each change and then one for the state. A window function in
- * `picked` prevents a parallel join. With `offset 0`, PostgreSQL computes the finished line only
- * once.
+ * For each profile, selects one finished line, or one line for each change and then one for the
+ * state. A window function in `picked` prevents a parallel join. With `offset 0`, PostgreSQL
+ * computes the finished line only once.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);

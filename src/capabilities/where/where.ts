@@ -68,7 +68,7 @@ function parseText(text: string, problems: Problem[]): object | null {
   return reading.value as object | null;
 }
 
-/** The message names a place in a file (`all[0] must …`). The result names the place in `where`. */
+/** Rewrites a message about a file (`all[0] must …`), so that it names the place in `where`. */
 function ofCondition(message: string): string {
   if (message.startsWith('the file ')) return message.replace('the file', 'where');
   return message.startsWith('[') ? `where${message}` : `where.${message}`;

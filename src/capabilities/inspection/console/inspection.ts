@@ -86,7 +86,7 @@ export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/** A property with such a name is mapped as `metadata.<name>`. */
+/** A property with one of these names is mapped as `metadata.<name>`. */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
