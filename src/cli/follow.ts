@@ -12,7 +12,7 @@ export interface Followed {
 
 /** Pauses are short at first, because many jobs are small. */
 const pollMs = growing(20, 200, 1.3);
-/** The database may come back, for example after a restart. */
+/** Maximum length of an outage of the database, for example during a restart. */
 const outageMs = 60_000;
 
 interface StateReader<T> {

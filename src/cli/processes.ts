@@ -233,7 +233,7 @@ function endOf(child: ChildProcess): Promise<string> {
 }
 
 // Data may cause an endless loop. Another thread watches the event loop and ends the process, whose
-// leases then lapse. All threads pause together, so a sleeping machine does not count.
+// leases then lapse. While the machine sleeps, all threads pause, so this time does not count.
 const ticks = 20;
 
 /**

@@ -9,7 +9,8 @@ const checkMs = 3_000;
 
 export interface Workers {
   /**
-   * `running` workers belong to `sluice start` or `sluice work`, and `own` workers to this command.
+   * `running` workers belong to `sluice start` or `sluice work`, and `own` workers belong to this
+   * command.
    */
   readonly whose: 'own' | 'running';
 }

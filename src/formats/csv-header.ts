@@ -32,8 +32,8 @@ export interface CsvHeader {
   /** Types of columns that do not contain text. */
   readonly types?: Readonly<Record<string, CellType>>;
   /**
-   * `empty` if the last cell is empty in most sampled records. A record with text there may have
-   * one delimiter too many.
+   * `empty` if the last cell is empty in most sampled records. A record with text in that cell may
+   * have one delimiter too many.
    */
   readonly lastColumn?: 'empty';
 }

@@ -83,8 +83,8 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
 };
 
 /**
- * Key in the schema of a response. Its value is the name of a component. Refusals with the same
- * single error code share one component.
+ * Key in the schema of a response. The value is the name of the response as a component. Refusals
+ * with the same single error code share one component.
  */
 export const responseName = Symbol('responseName');
 

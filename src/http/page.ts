@@ -56,7 +56,7 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    // If the id is empty, the page begins before the instant.
+    // If the id is empty, the page has only events before the instant.
     const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },

@@ -147,7 +147,8 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
 }
 
 /**
- * Paging of other services. A client whose parameter is ignored would read the first page forever.
+ * Paging parameters of other services. A client whose parameter is ignored would read the first
+ * page forever.
  */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);

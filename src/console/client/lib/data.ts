@@ -13,7 +13,7 @@ export interface Loaded<T> {
 /** Pause in milliseconds, or a function that computes it from the last response. */
 type Pause<T> = number | ((data: T | undefined) => number);
 
-/** Milliseconds: `pollMs` while something changes, otherwise `restMs`. */
+/** Pauses in milliseconds: `pollMs` while something changes, otherwise `restMs`. */
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
