@@ -90,7 +90,7 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
  * the copy parses, checks and counts nothing.
  */
 export interface ReadyRows {
-  /** In the order of the loaded file. */
+  /** Saves the stored rows in the order of the loaded file. */
   save(path: string): Promise<void>;
   /** Returns the elapsed seconds. */
   copy(path: string): Promise<number>;
@@ -130,7 +130,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Size of our files in bytes. */
+/** Maximum length of a line of our files, in bytes. */
 const longestLine = 64 * 1_024;
 
 /** Splits near the middle, at the end of a line. */

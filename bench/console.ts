@@ -50,7 +50,7 @@ try {
   await service.stop();
 }
 
-/** By the first segment of the page's path. */
+/** Returns the id that each page shows, by the first segment of the page's path. */
 async function findIds(jobId: string): Promise<Readonly<Record<string, string>>> {
   const ask = async (path: string, body?: object, method = 'POST') => {
     const init = {

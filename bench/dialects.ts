@@ -52,7 +52,10 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
   };
 }
 
-/** `head` precedes the first record, `between` separates them, and `tail` follows the last. */
+/**
+ * `head` precedes the first record, `between` separates the records, and `tail` follows the last
+ * one.
+ */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {
     yield head;

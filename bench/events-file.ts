@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * `csv` and `ndjson` are files of users, `mixpanel` is an export of Mixpanel, and `copy` is input
- * for COPY with `readyColumns`.
+ * `csv` and `ndjson` are files in our own formats, `mixpanel` is an export of Mixpanel, and `copy`
+ * is input for COPY with `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
@@ -21,7 +21,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/** Sorted by time, at equal intervals over three months. */
+/** Returns the event with the number `n`. Events have equal intervals over three months. */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;

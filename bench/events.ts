@@ -31,8 +31,9 @@ interface Measured {
 }
 
 /**
- * Loads events sorted by time, first as new ones and then again, alternately with a COPY of them in
- * stored form on two connections. The tables of both have the same indexes and partitions.
+ * Loads events sorted by time. Alternates these loads with a COPY of the same events in stored
+ * form, on two connections. The tables of sluice and of the COPY have the same indexes and
+ * partitions.
  */
 export async function compareEvents(
   service: Service,

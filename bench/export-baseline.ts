@@ -18,7 +18,7 @@ export interface Drained {
   readonly bytes: number;
 }
 
-/** Exports by hand: the same queries as `COPY (…) TO STDOUT`, whose rows the client discards. */
+/** Exports by hand: runs the same queries in `COPY (…) TO STDOUT`, and discards the rows. */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
   /** Returns PostgreSQL's plans. */
@@ -73,7 +73,7 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
   return bytes;
 }
 
-/** With the settings of an export. JIT compilation costs more than it saves for one query. */
+/** Uses the settings of an export. For a single query, JIT compilation costs more than it saves. */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -114,9 +114,9 @@ export interface ExportedFile {
 }
 
 export interface Finished {
-  /** From the request until the job is completed. */
+  /** Time from the request until the job is completed. */
   readonly seconds: number;
-  /** Over all files of the export. */
+  /** Number of rows in all files of the export. */
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ExportedFile[];

@@ -1,11 +1,12 @@
 import type pg from 'pg';
 
-/** Dates that have events. The last one is yesterday. */
+/** Number of dates that have events. The last date is yesterday. */
 export const days = 90;
 
 /**
- * PostgreSQL creates events of the stored users, equally many for each of `days`, with some 330
- * bytes as NDJSON. `first` is the number of the first, so that later calls can add more.
+ * PostgreSQL creates `count` events of the stored users, and spreads them equally over the dates.
+ * As NDJSON, an event has some 330 bytes. `first` is the number of the first event, so that later
+ * calls can add more events.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(

@@ -134,7 +134,8 @@ async function filtered(): Promise<void> {
 }
 
 /**
- * Changes 1 000 users spread over the table, and adds 1 000 events. Returns exports of the changes.
+ * Changes 1 000 users spread over the table, and adds 1 000 events. Returns the requests that
+ * export these changes.
  */
 async function increments(): Promise<Readonly<Record<string, Body>>> {
   const { rows } = await client.query<{ since: string }>('select sluice.current_cursor() as since');

@@ -10,7 +10,8 @@ const tmpfs = 0x01021994;
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * TMPDIR if it is set, else the tmpfs, or the system's temporary folder if the tmpfs is too small.
+ * TMPDIR if it is set. Otherwise, the tmpfs or, if the tmpfs is too small, the system's temporary
+ * folder.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 

@@ -24,8 +24,8 @@ const { values: flags } = parseArgs({ options: { only: { type: 'string', default
 const attackMs = 3_000;
 const idleMs = 6_000;
 /**
- * Bounds of the pause between attacks. It ends when an event takes about as long as on an idle
- * service.
+ * Minimum and maximum pause between attacks. The pause ends when an event takes about as long as on
+ * an idle service.
  */
 const restMs = 1_000;
 const maxRestMs = 30_000;
@@ -75,7 +75,10 @@ function sender({ address, key }: Target): Send {
     });
 }
 
-/** Returns a function that stops posting and returns how long each event took. */
+/**
+ * Posts events until the returned function is called. This function returns how long each event
+ * took.
+ */
 function startEvents(send: Send): () => Promise<number[]> {
   let isStopped = false;
   const event = Buffer.from('{"user_id":"u1","event_name":"opened","metadata":{"via":"bench"}}');
@@ -181,7 +184,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory of the previous attack would count for this one.
+    // Without this pause, memory of the previous attack would count for this one.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);
@@ -203,7 +206,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** The attack, and its step, that the sending thread runs. */
+/** Tells the sending thread which attack to run, and which step of the attack. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';

@@ -69,7 +69,10 @@ export function itemsOf(kind: RecordKind): number {
   return kind === 'batch' ? batchItems : 1;
 }
 
-/** The returned function ends the count. '' if there was no statement. */
+/**
+ * Counts windows until the returned function is called. This function returns the average number of
+ * records in a window, or '' if there was no window.
+ */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);
   return async () => {

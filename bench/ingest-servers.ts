@@ -17,7 +17,7 @@ export function targetOf({ address, pid }: Service): Target {
 }
 
 /**
- * `bare`: nothing is stored. `insert`: one INSERT per record. `batched`: one for all waiting
+ * `bare`: nothing is stored. `insert`: one INSERT per record. `batched`: one INSERT for all waiting
  * records.
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
@@ -49,7 +49,7 @@ interface Costs {
   readonly postgresMs: number;
 }
 
-/** The returned function returns the costs since this call. */
+/** Measures from this call on. The returned function returns the costs so far. */
 export function observe({ pid }: Target, service: Service): () => Costs {
   if (process.platform !== 'linux') {
     return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });

@@ -13,8 +13,8 @@ interface Case {
   readonly connections: number;
   readonly baseline: Baseline;
   /**
-   * `aim` is the least ratio to the baseline for a rate (`perSecond`), and the greatest for a
-   * latency (`p50`).
+   * `aim` is the target for the ratio to the baseline: a minimum for a rate (`perSecond`), and a
+   * maximum for a latency (`p50`).
    */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;

@@ -5,7 +5,10 @@ import type { openSystem } from '../src/processes/open-system.ts';
 
 const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
 
-/** Runs in this process instead of a worker. Uses gzip unless the format includes compression. */
+/**
+ * Runs an export in this process instead of a worker. Uses gzip unless the format includes
+ * compression.
+ */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,
   environmentId: number,
@@ -31,10 +34,13 @@ export function exportEvents(
 }
 
 let most = 0;
-/** In MiB, over all measurements so far. */
+/** Highest peak memory of all measurements so far, in MiB. */
 export const mostMemory = (): number => most;
 
-/** Also returns the seconds, and the processor seconds and peak memory (in MiB) of this process. */
+/**
+ * Runs `work`. Returns its result, the elapsed seconds, and the processor seconds and peak memory
+ * (in MiB) of this process.
+ */
 export async function measure<T>(
   work: () => Promise<T>,
 ): Promise<{ seconds: number; cpu: number; peak: number; done: T }> {

@@ -65,7 +65,10 @@ function gate(what: string, figure: number, bound: string, about = ''): void {
 
 type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'peak'>;
 
-/** Both read, compress and store the same events in the same way. */
+/**
+ * Alternately exports events and appends them to the lake. An export and an append read, compress
+ * and store the same events in the same way.
+ */
 async function appendInTurns(environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
   const exported: Measured[] = [];

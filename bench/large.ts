@@ -12,7 +12,7 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** The speeds of the first and the last part are compared. */
+/** Number of parts of a load. The speeds of the first and the last part are compared. */
 const tenths = 10;
 
 /**
@@ -135,7 +135,7 @@ function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** Least squares, per sample. */
+/** Slope of the line with the least squares, per sample. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

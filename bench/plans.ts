@@ -6,7 +6,7 @@ import { writeUsersFile } from './users-file.ts';
 
 interface Step {
   readonly title: string;
-  /** Share of the rows. `null` if all rows are new. */
+  /** Share of changed rows. `null` if all rows are new. */
   readonly changed: number | null;
 }
 

@@ -8,13 +8,16 @@ export type Row = readonly string[];
 
 export interface PollutedFile {
   readonly name: string;
-  /** Real files (of 3 712) with this fault per file of ours with it. */
+  /**
+   * Number of real files (of 3 712) that have this fault, divided by the number of our files that
+   * have it.
+   */
   readonly weight: number;
   readonly text: string;
-  /** Rows that a program should load. An empty header means that the file has none. */
+  /** Header and rows that a program should load. If the file has no header, `header` is empty. */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** For programs that require the dialect as parameters. */
+  /** Dialect of the file, for programs that require it as parameters. */
   readonly written: Written;
 }
 
@@ -157,7 +160,7 @@ export function* pollutedFiles(): Generator<PollutedFile> {
   for (const at of lines.keys()) yield* damagedLines(at);
 }
 
-/** Only records of the second table as wide as the first are expected. */
+/** The records of the second table are expected only if they are as wide as those of the first. */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;
   const second = table.map((row) => row.with(idColumn, `${row[idColumn]}?b`));

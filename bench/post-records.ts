@@ -14,7 +14,10 @@ export interface Order {
   readonly seconds: number;
 }
 
-/** A batch counts as one request. Only the counts include the warm-up. */
+/**
+ * A batch counts as one request. The counts include the warm-up, but the rate and the latencies do
+ * not.
+ */
 export interface Posted {
   readonly perSecond: number;
   /** In milliseconds. */
@@ -22,17 +25,17 @@ export interface Posted {
   readonly p99: number;
   readonly max: number;
   readonly sent: number;
-  /** Status 202, or 200 for a batch. */
+  /** Number of responses with the status 202, or 200 for a batch. */
   readonly accepted: number;
-  /** Any other status, or no response. */
+  /** Number of requests with any other status, or without a response. */
   readonly failed: number;
-  /** By status or error message. */
+  /** Numbers of failures, by status or error message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** A connection ran out of records and sent the first ones again. */
+  /** True if a connection ran out of records and sent the first ones again. */
   readonly wrapped: boolean;
 }
 
-/** Sender and server do not share an event loop. */
+/** Sends from a separate process, so that sender and server do not share an event loop. */
 export async function postRecords(order: Order): Promise<Posted> {
   const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(order)]);
   return new Promise((resolve, reject) => {
@@ -64,7 +67,7 @@ async function post(order: Order): Promise<Posted> {
     connections,
     duration: warmUpSeconds + seconds,
     setupClient(client) {
-      // Only sending is measured.
+      // The requests are created in advance, so that only sending is measured.
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {

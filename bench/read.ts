@@ -31,12 +31,12 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users);
 const events = Number(flags.events);
 const duration = Number(flags.seconds);
-/** Events of one statement, and of the user `heavy`. */
+/** Number of events that one statement adds. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
-/** The service keeps at most so many pages per environment in memory for slow callers. */
+/** The service keeps at most this number of pages per environment in memory for slow callers. */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
 

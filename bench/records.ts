@@ -30,7 +30,7 @@ export function recordBody(kind: RecordKind, run: string, n: number): string {
   return JSON.stringify(kind === 'track' ? event(run, n) : user(run, n));
 }
 
-/** In COPY's text format, with users and companies that `storeUsers` stored. */
+/** Returns events in COPY's text format. `storeUsers` has stored their users and companies. */
 export function eventRows(environmentId: number, run: string, from: number, count: number): string {
   return Array.from({ length: count }, (_, at) => {
     const { user_id, event_name, metadata } = event(run, from + at);

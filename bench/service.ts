@@ -13,15 +13,15 @@ const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
-/** Started as a user would, with an embedded PostgreSQL in its own folder. */
+/** A service that is started as users start it, with an embedded PostgreSQL in its own folder. */
 export interface Service {
   readonly address: string;
   readonly databaseUrl: string;
   readonly folder: string;
   readonly pid: number;
   /**
-   * Returns the ended job, and the seconds since the start of the upload. `options` is its query
-   * string.
+   * Returns the ended job, and the seconds since the start of the upload. `options` is the query
+   * string of the upload.
    */
   load(
     path: string,

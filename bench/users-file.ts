@@ -93,7 +93,7 @@ export function userCells(n: number, changed: number, version = 1): string[] {
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const firstName = pick(first);
   const lastName = pick(last);
-  // Like real ids, they are spread over all keys and unsorted.
+  // Like real ids, these ids are unsorted and spread over all keys.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
     '0',

@@ -9,7 +9,7 @@ interface Step {
   readonly key: string;
   readonly title: string;
   readonly format: 'csv' | 'ndjson';
-  /** Share of the rows. `null` if all rows are new. */
+  /** Share of changed rows. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
@@ -112,7 +112,10 @@ export async function compareUsers(
   }
 }
 
-/** Ways that write to sluice's tables keep their order: COPY runs before sluice. */
+/**
+ * Reverses the order of the ways. Only those that write to sluice's tables keep their order, in
+ * which COPY runs before sluice.
+ */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];

@@ -20,8 +20,8 @@ const parts: Readonly<Record<string, string>> = {
 };
 
 /**
- * The users of `writeUsersFile` in one sheet, all cells as strings. `inline`: in the cells, as
- * streaming programs write them. `shared`: in a table, as Excel does.
+ * Writes the users of `writeUsersFile` to one sheet, with all cells as strings. `inline` writes the
+ * strings in the cells, as streaming programs do. `shared` writes them in a table, as Excel does.
  */
 export async function writeWorkbook(path: string, rows: number, strings: 'inline' | 'shared'): Promise<void> {
   const table = strings === 'shared' ? new Map<string, number>() : null;
@@ -76,7 +76,7 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
-/** Zip flag: sizes follow the data, because they are unknown before. */
+/** Zip flag: the sizes follow the data, because they are unknown before the data is written. */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
@@ -139,7 +139,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** Shared by a member's header and its directory entry. */
+/** Fields that a member's header and its directory entry share. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],

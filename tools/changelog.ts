@@ -1,7 +1,7 @@
 /**
  * Runs in `npm version`. `check` refuses a release without changes before any file is modified.
- * `release` moves them to a section for the version in package.json, with today's date (UTC). The
- * format is Keep a Changelog 1.1.0.
+ * `release` moves the changes to a section for the version in package.json, with today's date
+ * (UTC). The format is Keep a Changelog 1.1.0.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,10 @@ const [what] = process.argv.slice(2);
 if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
-/** Also adds a link that compares the version with the previous one. */
+/**
+ * Returns the text with a section for the version, and with a link that compares the version with
+ * the previous one.
+ */
 async function releasedText(): Promise<string> {
   const { version } = readPackage();
   const { repository } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {

@@ -1,7 +1,8 @@
 /**
- * Checks that the core does not depend on a capability: type-checks source and console without each
- * capability and those that depend on it, then without any, and bundles that console. Arguments
- * limit the check to the capabilities that they name.
+ * Checks that the core does not depend on a capability. For each capability, type-checks source and
+ * console without this capability and those that depend on it. Then removes all capabilities,
+ * type-checks again, and bundles the console. Arguments limit the check to the capabilities that
+ * they name.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 import { settings } from '../src/base/settings.ts';
 
-/** By the first setting of the section. */
+/** Headings of the sections, by the first setting of each section. */
 const subjects: Readonly<Record<string, string>> = {
   HOST: 'Addresses',
   DATA_DIR: 'Database, queue and files',

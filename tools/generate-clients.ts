@@ -1,7 +1,7 @@
 /**
- * Generates API clients from dist/openapi.json (`npm run build`): `tsx tools/generate-clients.ts
- * FOLDER`. Types for openapi-fetch, and a client by @hey-api/openapi-ts. Both use `typescript-5`,
- * because version 7 lacks an interface that they need.
+ * Usage: `tsx tools/generate-clients.ts FOLDER`. Generates API clients from dist/openapi.json,
+ * which `npm run build` writes: types for openapi-fetch, and a client by @hey-api/openapi-ts. Both
+ * generators use `typescript-5`, because version 7 lacks an interface that they need.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'node:module';

@@ -1,6 +1,6 @@
 /**
- * Joins the promises in docs/guarantees.md, lines that end with an id, with the tests that prove
- * them, which have the comment `// proves: id, id`.
+ * Joins the promises in docs/guarantees.md with the tests that prove them. A promise is a line that
+ * ends with an id. A test has the comment `// proves: id, id`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

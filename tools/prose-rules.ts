@@ -38,7 +38,7 @@ const determiners = 'an?|all|each|every|its|no|nothing|one|only|the|this|what';
 // "writes the file" lacks a subject, but "writes of two workers" has one.
 const headlessTitle = new RegExp(`^(?:(?:${verbs})|(?:${verbsOrNouns}) (?:${determiners})) `, 'i');
 
-/** Sorted by line. Only tests have titles. */
+/** Returns the problems, sorted by line. Only tests have titles. */
 export function findProseProblems(source: string, isTest: boolean): ProseProblem[] {
   const lines = source.split('\n');
   const problems = paragraphsOf(lines).flatMap((paragraph) => [
@@ -80,7 +80,7 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   return paragraphs;
 }
 
-/** '' for a line that is not a comment. */
+/** Returns the text of a comment line, or '' for a line that is not a comment. */
 function commentText(line: string, isInBlock: boolean): string {
   const pattern = isInBlock ? /^\s*\*?(?!\/)(.*)$/ : /^\s*(?:\{?\/\*+|\/\/|--(?= ))(.*)$/;
   const text = pattern.exec(line)?.[1] ?? '';
