@@ -95,7 +95,7 @@ export function readSettingText(name: string, environment: Environment): string 
 }
 
 /**
- * Records the problem if `work` fails and returns `fallback`, so that all problems are reported
+ * If `work` fails, records the problem and returns `fallback`, so that all problems are reported
  * together.
  */
 type Attempt = <T>(work: () => T, fallback: T) => T;

@@ -1,8 +1,8 @@
 // Finds, defuses and restores cells that a spreadsheet would run as formulas. Exports build their
 // SQL from the same definitions (`src/export/write/csv.ts`). A formula begins with = + - @ or a
 // full-width form, possibly after a tab or line break, which some programs ignore. A signed number
-// is not a formula. Defusing adds an apostrophe even to a cell that looks defused, so removing one
-// from each such cell restores the original.
+// is not a formula. Defusing adds an apostrophe even to a cell that looks defused. Therefore,
+// removing one apostrophe from every defused cell restores the originals.
 
 /** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [

@@ -11,7 +11,10 @@ export interface Kind<S extends TSchema = TSchema> {
   readonly fallback: string;
   readonly meaning: string;
   readonly schema: S;
-  /** If the text cannot be parsed, returns it, so that it violates the schema. */
+  /**
+   * Returns the value, or the text itself if it cannot be parsed. The text then violates the
+   * schema.
+   */
   readonly parse: (text: string) => unknown;
   /** True if the value must not be shown. Passwords in URLs are always hidden. */
   readonly secret?: boolean;

@@ -108,7 +108,10 @@ export interface PlanSummary {
   readonly events: PlannedEvents;
 }
 
-/** New events by name (highest first) and date, at most MAX_PLAN_PROPERTIES each. */
+/**
+ * Numbers of new events by name and by date. At most MAX_PLAN_PROPERTIES of each. The names with
+ * the highest numbers are first.
+ */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;

@@ -109,7 +109,10 @@ export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): 
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Number of hexadecimal digits. A JavaScript number can hold 13 digits (52 bits) exactly. */
+/**
+ * Number of hexadecimal digits in the id of a cause. A JavaScript number can hold 13 digits (52
+ * bits) exactly.
+ */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {

@@ -43,7 +43,7 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** Owned by a worker. The attempt fences its writes. */
+/** A task that a worker owns. The number of the attempt fences the worker's writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
   /** Errors since the task last made progress. */

@@ -195,8 +195,9 @@ export async function removeProfiles(
 }
 
 /**
- * Removes versions of profiles from the change log: all if `limit` is `null`, else exactly `limit`
- * or none. Leaves an empty row per profile, so that exports of changes report the removal.
+ * Removes versions of profiles from the change log. If `limit` is `null`, all are removed.
+ * Otherwise, `limit` versions are removed, or none if there are fewer. Leaves an empty row per
+ * profile, so that exports of changes report the removal.
  */
 export async function eraseImages(
   db: Database,

@@ -107,8 +107,8 @@ export async function linkFilesForMail(
 }
 
 /**
- * These keys are part of the signature. If API_KEY changes, the links of requests with it become
- * invalid. If ADMIN_KEY changes, the links of console sessions become invalid.
+ * A signature includes API_KEY, ADMIN_KEY or neither. If API_KEY changes, the links of requests
+ * with it become invalid. If ADMIN_KEY changes, the links of console sessions become invalid.
  */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;

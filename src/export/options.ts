@@ -188,7 +188,7 @@ export class ExportOptions {
   }
 
   findProblems(body: unknown): Problem[] {
-    // Most commands do not read a request.
+    // Compiled on first use, because most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
     return this.#findProblems(body);
   }

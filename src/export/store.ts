@@ -241,7 +241,10 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
   }));
 }
 
-/** From 0 to 1. `expected` is an estimate, so 1 means completion. */
+/**
+ * Returns the share of written rows, from 0 to 1. It is below 1 until completion, because
+ * `expected` is an estimate.
+ */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;

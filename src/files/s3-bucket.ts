@@ -317,7 +317,9 @@ function s3Error(activity: string, place: S3Location, error: unknown): Error {
   });
 }
 
-/** Code of a network error, or the name, which is S3's code. */
+/**
+ * Returns the code of a network error. For an error from S3, returns its name, which is S3's code.
+ */
 function nameOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return nameOf(error.errors[0]);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };

@@ -138,12 +138,12 @@ export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${d
 
 export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/** In the format of an `Instant`, with microseconds, which a Date lacks. */
+/** Formats a time as an `Instant`, with microseconds, which a Date lacks. */
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** In the API's format. */
+/** Formats a time as in the API, with milliseconds. */
 export function timeText(column: string): RawBuilder<string> {
   return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 }

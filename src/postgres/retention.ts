@@ -3,7 +3,10 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/** A month can be detached only while no export reads it. New exports wait meanwhile. */
+/**
+ * Maximum wait for exports, because a month can be detached only while no export reads it. New
+ * exports wait meanwhile.
+ */
 const EVENT_STORE_LOCK_MS = 3_000;
 
 /** "RETN". */

@@ -71,7 +71,10 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** If it is neither YAML 1.2 nor JSON, adds the reason to `problems` and returns `null`. */
+/**
+ * Parses a file. If it is neither YAML 1.2 nor JSON, adds the reason to `problems` and returns
+ * `null`.
+ */
 export function parseSource(bytes: Uint8Array, emptyHint: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
@@ -111,7 +114,10 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
   }
 }
 
-/** Returns the offset, or `null`. Not recursive, because nesting is not limited yet. */
+/**
+ * Returns the offset of a token that is nested too deep, or `null`. Not recursive, because nesting
+ * is not limited yet.
+ */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {

@@ -61,7 +61,7 @@ interface StoredFile {
 }
 
 export class StoredFileWriter {
-  /** Excludes bytes that are still being compressed. */
+  /** Number of bytes stored so far. Excludes those that are still being compressed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');

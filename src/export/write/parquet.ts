@@ -88,7 +88,7 @@ export class ParquetFile {
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
-  /** The first columns of the other file must be those of this file. */
+  /** Adds a row group of another file, whose first columns must be those of this file. */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))

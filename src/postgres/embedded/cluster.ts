@@ -106,8 +106,8 @@ function newPassword(): string {
 }
 
 /**
- * Single-user mode needs no login and reads one statement per line. Passwords need no escaping and,
- * outside the arguments, are hidden from other users.
+ * Single-user mode needs no login and reads one statement per line. Passwords need no escaping.
+ * They are not in the arguments, which other users can see.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
