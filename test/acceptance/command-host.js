@@ -3,9 +3,9 @@
  * would spend a second on loading the program. `command-host.ts` starts this module with the path
  * of the program and of a socket.
  *
- * A request contains, each followed by a NUL: the paths of standard input, standard output and
- * standard error, the working directory, the number of words, the words, and the environment
- * variables. The response is the exit code.
+ * A request is a sequence of strings, each followed by a NUL: the paths of standard input, standard
+ * output and standard error, the working directory, the number of words in the command line, these
+ * words, and the environment variables. The response is the exit code.
  */
 import { closeSync, createReadStream, openSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';

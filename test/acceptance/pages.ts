@@ -1,8 +1,8 @@
 /**
  * Reads documentation pages as shell sessions. A code block is a file if the line above it ends
- * with a file name and a colon. Commands are in `sh` blocks. The expected response of a call is a
- * status in a comment below the call, or the next block, in which … matches any text. Commands that
- * start a service are not run.
+ * with a file name and a colon. Commands are in `sh` blocks. The expected response of a call is
+ * either a status in a comment below the call, or the next block. In that block, … matches any
+ * text. Commands that start a service are not run.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

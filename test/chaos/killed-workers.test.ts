@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 /**
  * Maximum milliseconds until the lost chunks are completed. The time starts when new workers have
- * started, because the last kill leaves none.
+ * started, because the last kill leaves no workers.
  */
 const recoveryMs = 15_000;
 

@@ -140,9 +140,9 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. When a task has
- * lost so many workers that it must run alone, sets its losses to one below the limit, because the
- * service would only count the losses in between.
+ * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. A task that has
+ * lost SUSPECT_LOSSES workers must run alone. From then on, the service only counts losses. The
+ * function skips this count by setting the losses to one below the limit.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

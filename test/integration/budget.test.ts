@@ -11,10 +11,10 @@ import { systemOfFile } from '../support/servers/system.ts';
 import { readCsvRows, readNdjsonRows } from '../unit/mapping/read-rows.ts';
 
 /*
- * Each test compares processor time with that of a baseline that never changes. Work and baseline
- * are measured alternately. A budget limits their ratio to 1.15 times the ratio at the time when
- * the budget was set. A change that makes the work more expensive on purpose raises the budget in
- * the same commit.
+ * Each test divides the processor time of some work by the processor time of a baseline that never
+ * changes. Work and baseline are measured alternately. A budget is 1.15 times the ratio that was
+ * measured when the budget was set. A change that makes the work more expensive on purpose raises
+ * the budget in the same commit.
  */
 
 /** Some kernels do not count the processor time of processes in nanoseconds. */
@@ -28,7 +28,7 @@ const turns = { mapping: 15, merging: 5 };
 /** Does some work. Returns its processor time in seconds. */
 type Measure = () => Promise<number>;
 
-/** Returns the ratio of the shortest times. */
+/** Returns the shortest time of the work, divided by the shortest time of the baseline. */
 async function ratioOf(work: Measure, baseline: Measure, count = turns.merging): Promise<number> {
   const times: number[] = [];
   const baselineTimes: number[] = [];

@@ -77,7 +77,7 @@ function rowOf(
   return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
-/** Returns the id of the step's load, or `null` if it is not a load. */
+/** Returns the id of the step's load, or `null` if the step is not a load. */
 async function doStep(environmentId: number, action: Step): Promise<number | null> {
   const { pool } = t.system;
   if (action.kind === 'load') {
@@ -136,7 +136,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** Whether the replaced version was itself written after the cursor. */
+  /** True if the state before this change was also written after the cursor. */
   readonly made: boolean;
 }
 

@@ -270,7 +270,8 @@ describe('an embedded Postgres', () => {
     const restored = join(await temporaryDir(), 'postgres');
     await mkdir(restored);
     await run('cp', ['-a', join(dataDir, 'data'), restored]);
-    // The lock file names a process that is not a server, such as after a restart of the machine.
+    // The lock file names a process that is not a server. This can happen after a restart of the
+    // machine.
     await writeFile(join(restored, 'data/postmaster.pid'), lock.replace(/^\d+/, String(process.pid)));
     const server = await start(restored);
     expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }]);

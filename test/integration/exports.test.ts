@@ -65,7 +65,7 @@ async function pauseExport(deaf: boolean, stopping = never) {
 
 const reconcile = () => reconcileJobs(withoutQueue(t.system));
 
-/** `null` if no export is due. */
+/** Claims the next export. Returns `null` if no export is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {

@@ -22,7 +22,7 @@ import { patienceMs, waitFor } from '../support/wait-for.ts';
  */
 const many = 200;
 /**
- * At most this many tasks of the greedy environment may run before the task of the other
+ * Maximum number of tasks of the greedy environment that may run before the task of the other
  * environment. Tasks that already run finish first. Then the environments take turns.
  */
 const few = 6;
@@ -85,7 +85,10 @@ describe('a server that merges small loads itself', () => {
       return (await look(environmentId, jobId)).status === 'completed';
     });
 
-  /** Inserts the user `u0` in an open transaction. A load of this user waits until it ends. */
+  /**
+   * Inserts the user `u0` in an open transaction. A load of this user waits until the transaction
+   * ends.
+   */
   async function openBrake(): Promise<pg.Client> {
     const brake = new pg.Client({ connectionString: t.databaseUrl });
     brake.on('error', () => undefined);

@@ -276,8 +276,8 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion that erases the earlier states of a profile in the log leaves such a row. Here,
-    // the profile exists again.
+    // When a deletion erases the earlier states of a profile in the log, a row like this one
+    // remains. Here, the profile exists again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

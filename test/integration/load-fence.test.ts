@@ -329,7 +329,7 @@ describe('a load that was interrupted by another load', () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
     // The second chunk runs first and changes nothing. Before the first chunk runs, another load
-    // stores that chunk's value.
+    // stores the value that the first chunk contains.
     const load = await startManually(
       t.system,
       environmentId,

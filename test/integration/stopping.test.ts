@@ -16,7 +16,7 @@ test('a chunk that does not end while its worker stops is released in time, and 
   // The chunk inserts the same key as this transaction, so it waits until the transaction ends.
   const brake = new pg.Client({ connectionString: t.databaseUrl });
   // If the test fails, the database is dropped while this connection is still open. Without a
-  // listener, that error would end the process.
+  // listener, the error of the connection would end the process.
   brake.on('error', () => undefined);
   await brake.connect();
   await brake.query('begin');

@@ -45,7 +45,10 @@ async function startAt(
   return load;
 }
 
-/** Runs the chunks in the order of `ranks`. They compare digests only if the site uses digests. */
+/**
+ * Runs the chunks in the order of `ranks`. The chunks compare digests only if the site uses
+ * digests.
+ */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,

@@ -147,8 +147,8 @@ const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
 /**
- * Texts of about `bytes` bytes that are refused. The reasons for refusing them take the longest to
- * find.
+ * Refused texts of about `bytes` bytes. For these texts, it takes longest to find the reason of the
+ * refusal.
  */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
@@ -172,7 +172,8 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   bytesOf(0xc3, 0xe9),
 ];
 /**
- * Number of records into which the bytes are split, because a refused record keeps at most 64 KiB.
+ * Number of records into which the bytes are split. One record would not do, because a refused
+ * record keeps at most 64 KiB.
  */
 const refusedRecords = 256;
 

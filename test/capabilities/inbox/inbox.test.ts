@@ -89,7 +89,7 @@ const users = (...ids: readonly string[]): string =>
   `user_id,plan\n${ids.map((id) => `${id},pro\n`).join('')}`;
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
-/** `null` if there are no messages yet. */
+/** Returns the messages in the outbox. `null` if there are none yet. */
 async function readOutbox(outbox: string): Promise<string[] | null> {
   const names = await readdir(outbox).catch(() => []);
   const mails = names.filter((name) => name.endsWith('.eml'));
@@ -558,11 +558,11 @@ describe('two processes, or a dead one', () => {
         .execute(),
     });
     const expectedState = await state();
-    // The state after a process died before it updated the ledger.
+    // Simulates a process that died before it updated the ledger.
     await reopen();
     await hand.conclude();
     expect(await state()).toEqual(expectedState);
-    // The state after a process died before it moved the file.
+    // Simulates a process that died before it moved the file.
     await reopen();
     await rename(path, join(folder, 'a.csv'));
     await hand.conclude();
@@ -687,7 +687,8 @@ describe('two processes, or a dead one', () => {
     const laterFile = await only(hand.see());
     expect(await readFile(droppedPath, 'utf8')).toBe(users('b', 'c'));
     expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
-    // The state after a process died between moving the file away and moving it back.
+    // Simulates a process that died after it moved the file away, and before it moved the file
+    // back.
     await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${hand.environment.environmentId}`.execute(system.db);
     await rename(droppedPath, placedPath);

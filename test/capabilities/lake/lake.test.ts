@@ -174,8 +174,9 @@ describe('the lake in other engines', () => {
         columnOf.set(id, `${name} ${type}`);
       }
     }
-    // The 14 column ids: 8 for the fields of an event, 4 for properties, and 2 for properties that
-    // were replaced, or removed and later added again.
+    // There are 14 column ids. 8 are for the fields of an event, and 4 for properties. The other 2
+    // were the first ids of two properties: one was replaced, and the other was removed and added
+    // again.
     expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
     for (const [name, id] of Object.entries(idsAfter)) expect(columnOf.get(id)).toMatch(`${name} `);
     expect(await columns()).toMatchObject({

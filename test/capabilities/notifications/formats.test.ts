@@ -34,7 +34,8 @@ function add(body: object) {
 const shownBySlack = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-// Callers choose file names. Unescaped, the beginning of this one would notify everybody.
+// Callers choose file names. If this name were not escaped, its beginning would notify everybody in
+// a chat.
 const filename = '<!channel> & *b* [x](mailto:a@b) {{{DATE(2026)}} <@U1>.csv';
 const outcome = [`[default] ${filename} completed with rejects`, '2 records read, 1 refused', 'missing_id 1'];
 

@@ -120,7 +120,7 @@ describe('the ranges of exports', () => {
   const due = new Date('2026-03-30T01:00:00Z');
   test.each([
     ['today', '2026-03-29T22:00', '2026-03-30T01:00'],
-    // On this date, the day has 23 hours.
+    // The clocks change on this day, so it has 23 hours.
     ['yesterday', '2026-03-28T23:00', '2026-03-29T22:00'],
     ['last_7_days', '2026-03-22T23:00', '2026-03-29T22:00'],
     ['this_month', '2026-02-28T23:00', '2026-03-30T01:00'],

@@ -59,7 +59,10 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** `event` is the id of the item's event, or `null` if the item is a profile. */
+/**
+ * Returns a record of the item. `event` is the id of the item's event, or `null` if the item is a
+ * profile.
+ */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };

@@ -98,7 +98,7 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
   });
 });
 
-// The queue is not involved.
+// One run is enough, because the test does not depend on the queue.
 test.skipIf(process.env['SLUICE_TEST_QUEUE'] === 'redis')(
   'a body of 60 MB is received in less than 150 MB of memory',
   async () => {

@@ -131,7 +131,8 @@ describe('a database', () => {
       await untilReady(server);
       const thaw = await freezePostgres(postgres.url);
       cleanups.push(thaw);
-      // The first probe uses an open connection that has gone silent. The second cannot open one.
+      // The first probe uses an open connection that has gone silent. The second probe cannot open
+      // a connection.
       for (let again = 0; again < 2; again++) {
         for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
           expect([status, body.parts]).toEqual([503, without('database', 'queue')]);

@@ -128,7 +128,7 @@ describe('answers that are not read', () => {
   });
 });
 
-/** Returns an id with the form of a key's public id. No key has it. */
+/** Returns an id with the form of a key's public id. No key has this id. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
@@ -182,8 +182,8 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // Only a few connections are reserved for lists. The other lists waited equally long for one
-      // of them.
+      // Only a few connections are reserved for lists. The lists without a connection waited just
+      // as long for one, and have another reason.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {

@@ -169,8 +169,8 @@ describe('the overview', () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // Three records were read and are in no finished chunk. One of them also has no outcome.
-    // Together, this makes four.
+    // The three records that were read are in no done chunk, which counts as three. One of them
+    // also has no outcome, which counts as one more.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 

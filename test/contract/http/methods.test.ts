@@ -21,7 +21,7 @@ test('a company whose id is a path is readable', async () => {
 
 describe('a GET with a body', () => {
   /**
-   * Sends a request as Node's `https.request` does: with the body of a GET, but without its length.
+   * Sends a GET request as Node's `https.request` does, which sends the body but not its length.
    */
   const get = (path: string) =>
     new Promise<number>((resolve, reject) => {

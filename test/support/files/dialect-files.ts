@@ -108,8 +108,8 @@ const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   withBackslashes: dialect.escape !== '\\',
   // A delimiter of two equal characters looks like two delimiters with an empty cell between them.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
-  // The bytes of the other code pages are also letters in Windows-1252, so a reader cannot
-  // distinguish them.
+  // The bytes of ISO 8859-15 and KOI8-R are also letters in Windows-1252, so a reader cannot
+  // distinguish these encodings.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
 }));
 

@@ -192,8 +192,8 @@ export function withoutQueue<T extends LoadContext>(context: T): T {
 }
 
 /**
- * Runs the task of a subject (such as a load), even if it is not due. Does nothing if there is
- * none.
+ * Runs the task of a subject (such as a load), even if it is not due. Does nothing if the subject
+ * has no task.
  */
 export async function runTaskOf<T extends LoadContext>(
   context: T,

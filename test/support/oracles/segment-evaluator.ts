@@ -64,7 +64,7 @@ export function usersInSegment(definition: Definition, world: World): string[] {
     .sort();
 }
 
-/** Returns JSON, or `undefined` if the property is missing. */
+/** Returns the value of a property as JSON, or `undefined` if the property is missing. */
 function userValue(user: WorldUser, name: string): string | undefined {
   if (name === 'user_id') return JSON.stringify(user.userId);
   if (name === 'company_id') return user.companyId === null ? undefined : JSON.stringify(user.companyId);
@@ -128,7 +128,7 @@ function holds(condition: Definition, json: string | undefined, now: Date): bool
   }
 }
 
-/** Returns `undefined` if the stored value is not a string. */
+/** Returns the string in the stored JSON, or `undefined` if the JSON is not a string. */
 function text(stored: string | undefined): string | undefined {
   return stored?.startsWith('"') ? JSON.parse(stored) : undefined;
 }

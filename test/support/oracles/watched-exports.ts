@@ -84,7 +84,9 @@ export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 's
   };
 }
 
-/** `null` if the response is 503 because the database is unavailable. */
+/**
+ * Requests the export. Returns `null` if the response is 503 because the database is unavailable.
+ */
 async function look(api: Api, jobId: string): Promise<ShownExport | null> {
   const response = await api.fetch(`/api/v1/analytics/exports/jobs/${jobId}`);
   const text = await response.text();

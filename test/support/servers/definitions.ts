@@ -17,7 +17,7 @@ export const noItems: Definitions = {
   event_retention: [],
 };
 
-/** Throws an error that lists the problems of the file. */
+/** Reads a definitions file. Throws an error that lists the problems of the file. */
 export function itemsOf(text: string | Uint8Array, lists: readonly DefinitionList[] = []): Definitions {
   const { value: items, problems } = readDefinitionsFile(Buffer.from(text), lists);
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));

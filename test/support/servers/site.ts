@@ -43,8 +43,8 @@ interface SiteOptions {
 }
 
 /**
- * A database, a queue and a folder, set up as by an operator. Tests run real processes of the
- * service on it.
+ * A database, a queue and a folder, set up as an operator would set them up. Tests run real
+ * processes of the service on it.
  */
 export interface Site {
   readonly queue: Queue;

@@ -33,7 +33,7 @@ interface SystemPostgres {
   urlOf(database: string): string;
   /** Returns a path to which the tools may write. */
   scratch(name: string): string;
-  /** If the tool fails, throws its error output. */
+  /** Runs a tool. If the tool fails, throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;

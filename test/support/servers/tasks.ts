@@ -54,7 +54,7 @@ export function reconcileJobs(system: System): Promise<void> {
   return reconcileTasks(system, openJobs(system).kinds);
 }
 
-/** Returns `null` if a worker already holds the task. */
+/** Claims the task of a subject. Returns `null` if a worker already holds the task. */
 export async function claimTaskOf(
   db: Database,
   kind: TaskKindName,

@@ -5,7 +5,7 @@ import { createCertificates } from './certificates.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The test defines the response for each path. */
+/** A web server. The test defines its response for each path. */
 export interface WebServer {
   /** URL of the form `https://127.0.0.1:port`. */
   readonly url: string;

@@ -31,7 +31,7 @@ export function writeUsers(
   return profiles.writeUsers(connection, users, companies, guardOf(users));
 }
 
-/** `key` is the Idempotency-Key of the record, or `null`. */
+/** Sends a single record. `key` is the Idempotency-Key of the record, or `null`. */
 export function sendRecord(
   ingest: Ingest,
   { entity, record }: ItemRecord,

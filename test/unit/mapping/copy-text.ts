@@ -1,6 +1,6 @@
 export interface CopiedRow {
   readonly key: string;
-  /** If a name occurs repeatedly, its last value counts, as in jsonb. */
+  /** Parsed JSON. If a name occurs repeatedly in the JSON, its last value counts, as in jsonb. */
   readonly properties: Record<string, unknown>;
   readonly company: string | null;
   readonly flags: number;
@@ -14,7 +14,7 @@ export function copiedFields(text: Buffer): (string | null)[][] {
   return lines.map((line) => line.split('\t').map(readField));
 }
 
-/** Throws if a line does not have six fields. */
+/** Reads rows in the text format of COPY. Throws if a line does not have six fields. */
 export function readCopyText(text: Buffer): CopiedRow[] {
   return copiedFields(text).map((fields) => {
     const [key, properties, company, _digest, removes, isCounted, ...surplus] = fields;
@@ -33,7 +33,7 @@ export function readCopyText(text: Buffer): CopiedRow[] {
   });
 }
 
-/** `\N` is null, and a backslash starts an escape. */
+/** Reads a field in the text format of COPY. `\N` is null, and a backslash starts an escape. */
 function readField(field: string): string | null {
   if (field === '\\N') return null;
   return field.replace(/\\(.)/gs, (_, escaped: string) => escapes[escaped] ?? escaped);

@@ -7,7 +7,8 @@ export interface Concluded {
   readonly path: string;
   readonly receipt: Receipt;
   /**
-   * Suffixes of the files that are stored beside the concluded file. One of them is the receipt.
+   * Suffixes of the files that are stored beside the concluded file. One of these files is the
+   * receipt.
    */
   readonly beside: readonly string[];
 }
@@ -70,7 +71,7 @@ export async function concluded(environment: string, droppedAs: string, count = 
   );
 }
 
-/** Returns [] if the folder does not exist. */
+/** Returns the sorted names of the files in the folder, or [] if the folder does not exist. */
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }

@@ -17,8 +17,8 @@ export interface MailServer {
 }
 
 /**
- * `answer` returns the code with which a recipient is refused, or `null` to accept it. If `sender`
- * is set, every sender is refused with this code.
+ * Starts a mail server. `answer` returns the code with which a recipient is refused, or `null` if
+ * the recipient is accepted. If `sender` is set, every sender is refused with this code.
  */
 export async function startMailServer(
   options: {

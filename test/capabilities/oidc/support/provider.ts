@@ -25,7 +25,7 @@ export interface TestProvider {
   signWith(payload: Payload, header: Payload, key: string | KeyObject): string;
   readonly publicPem: string;
   readonly requests: string[];
-  /** A later `start` uses the same address. */
+  /** Stops the provider. A later `start` uses the same address. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import Mixpanel from 'mixpanel';
 
 const [url, key] = process.argv.slice(2);
 const { hostname, port } = new URL(url);
-// Silences warnings about keys: the other credentials are for https only.
+// Drops the warning that `key` is deprecated. The SDK accepts other credentials only over https.
 const logger = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 const mixpanel = Mixpanel.init(key, { host: hostname, port, protocol: 'http', key, logger });
 const time = Date.parse('2026-03-04T05:06:07.000Z') / 1_000;

@@ -34,7 +34,7 @@ const jobOptions = {
   exportOptions: new ExportOptions(capabilities.flatMap(({ exports }) => exports ?? [])),
 };
 
-/** Returns a schedule without checking it. It is stored when it is first used. */
+/** Returns a schedule without checking it. The schedule is stored when it is first used. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(jobOptions), structuredClone(members)) as ScheduleDefinition;

@@ -77,7 +77,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** `isSpread` means that each record has several lines. */
+/** A layout of records in a file. If `isSpread` is true, each record has several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -228,7 +228,7 @@ describe('a damaged record', () => {
             // A text that does not start like JSON is read as a CSV whose header does not contain
             // an id.
             if (file === null || file.format === 'csv') return;
-            // Records without an id are refused, so only the others are compared.
+            // Records without an id are refused, so only records with an id are compared.
             const records = recordsOf(file).filter(hasId);
             const originals = JSON.parse(JSON.stringify(values)) as unknown[];
             const damagedText =
