@@ -92,7 +92,9 @@ export function oneOf<const T extends string>(fallback: T, meaning: string, allo
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** In milliseconds, or `null` if it is not a duration from 1s to 24h. */
+/**
+ * Returns the milliseconds of a duration, or `null` if the text is not a duration from 1s to 24h.
+ */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);

@@ -115,7 +115,7 @@ export interface PlanSummary {
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** In UTC and chronological order. */
+  /** Dates in UTC, in chronological order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }

@@ -18,7 +18,7 @@ export function optionsByName<Option>(
   return options;
 }
 
-/** By option name. Unknown names are ignored. */
+/** Values by option name. Unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**

@@ -96,7 +96,7 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** In loading order. @throws UsageError for a format without types */
+/** Returns the files in loading order. @throws UsageError for a format without types */
 function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {

@@ -50,7 +50,7 @@ export interface DatasetSummary {
   readonly contentSha256: string | null;
 }
 
-/** No name can lead outside the folder. */
+/** A name of this form cannot lead outside the folder. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });

@@ -88,8 +88,8 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
- * For several files of one job: `<kind>/<uuid>` or `<kind>/<uuid>/<number>`. Derived from the job's
- * id, so that a dead worker's files can be found and removed.
+ * Folder for several files of one job: `<kind>/<uuid>` or `<kind>/<uuid>/<number>`. The name is
+ * derived from the job's id, so that a dead worker's files can be found and removed.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
@@ -99,7 +99,7 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** For formats that prescribe file names. */
+/** Form of names for formats that prescribe how files are named. */
 const namedRef = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,

@@ -87,7 +87,10 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/** For health checks and figures, apart from the workers' connections. Connects on first use. */
+/**
+ * Returns a pool for health checks and figures, separate from the workers' connections. Connects on
+ * first use.
+ */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -143,7 +146,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** For statements that read many rows, so that short ones find a free connection. */
+  /** Limits the statements that read many rows, so that short ones find a free connection. */
   readonly inTurn: LimitFunction;
 }
 

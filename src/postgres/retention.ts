@@ -111,7 +111,7 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** In UTC, independent of the session's time zone. */
+/** Returns the end of the month in UTC, independent of the session's time zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }

@@ -255,7 +255,7 @@ export function quoted(value: string): string {
   return JSON.stringify(start.length === value.length ? value : `${start}…`);
 }
 
-/** For editors: members with a default are optional. */
+/** Returns the schema for editors, in which members with a default are optional. */
 export function published(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(published);
   if (typeof schema !== 'object' || schema === null) return schema;

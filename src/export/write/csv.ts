@@ -196,7 +196,7 @@ export function streamCsvHeader(request: ExportRequest): Buffer {
   return Buffer.from(`${exportHeader(names, request.escapeFormulas)}\n`);
 }
 
-/** As PostgreSQL writes CSV. Metadata is a single cell of JSON. */
+/** Writes CSV as PostgreSQL does. Metadata is a single cell of JSON. */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);
   const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;

@@ -56,7 +56,7 @@ const csv: FormatWriter = {
 };
 
 /**
- * For these formats, COPY sends separate values. They hash the rows as NDJSON, so their content
+ * For these formats, COPY sends separate values. The formats hash rows as NDJSON, so their content
  * hashes are equal.
  */
 const valueFormat = {

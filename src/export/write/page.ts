@@ -172,7 +172,7 @@ export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** In the order of `ordered` and with the columns of `dataset`. */
+/** The rows have the order of `ordered` and the columns of `dataset`. */
 export function selectValuesFrom(
   page: RawBuilder<unknown>,
   ordered: FileDataset,

@@ -63,7 +63,7 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
 /** Setting with the pid of the process that started the server. */
 export const ownerSetting = 'sluice.owner';
 
-/** From the server's command line. `undefined` if not known. */
+/** Reads the pid of the owner from the server's command line. `undefined` if not known. */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
     process.platform === 'linux'

@@ -134,14 +134,14 @@ const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'o
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // For the indexes that a merge uses most (75 MB per million users). The operating system caches
-    // other data.
+    // Holds the indexes that a merge uses most (75 MB per million users). The operating system
+    // caches other data.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
     // Half of the machine's memory is assumed to cache files.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
     // Sorts a batch in memory. Few statements run at a time.
     work_mem: '32MB',
-    // For index builds and vacuum in few passes.
+    // Lets index builds and vacuum finish in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
     dynamic_shared_memory_type: dynamicSharedMemory,
   };
@@ -152,10 +152,10 @@ const writing = {
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // For bursts of COPY.
+  // Large enough for bursts of COPY.
   wal_buffers: '16MB',
-  // No replicas. With `minimal`, a new table or index is synced to disk instead of written to the
-  // WAL.
+  // There are no replicas. With `minimal`, a new table or index is synced to disk instead of
+  // written to the WAL.
   wal_level: 'minimal',
   max_wal_senders: '0',
   // Compression would halve the WAL of a merge with many updates, but slow it by 8 % on two cores
@@ -207,7 +207,7 @@ export interface Machine {
   readonly platform: string;
 }
 
-/** For a parallel hash join (work_mem × workers). Docker's /dev/shm has 64 MiB. */
+/** A parallel hash join needs this much (work_mem × workers). Docker's /dev/shm has 64 MiB. */
 const minSharedBytes = 512 * 1024 * 1024;
 
 export async function inspectMachine(): Promise<Machine> {

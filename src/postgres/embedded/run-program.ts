@@ -18,7 +18,7 @@ interface ProgramOptions {
   readonly input?: string;
 }
 
-/** No PG* variables. Messages are in English, so they can be recognised. */
+/** Contains no PG* variables. Messages are in English, so they can be recognised. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
@@ -90,7 +90,7 @@ export interface Account {
   readonly gid: number;
 }
 
-/** In order of preference. Every system has `nobody`. */
+/** Names of accounts, in order of preference. Every system has `nobody`. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
