@@ -7,7 +7,7 @@ import type { ReceivedFile } from './receive/received-file.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** Only displayed and never used as a path. */
+  /** Name to display. It is never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;

@@ -76,7 +76,7 @@ async function prepare(context: LoadContext, request: AcceptRequest): Promise<Lo
 
 interface CommittedLoad {
   readonly accepted: Accepted;
-  /** `null` unless the transaction also started the load. */
+  /** Set if the transaction also started the load, otherwise `null`. */
   readonly started: StartedSmallLoad | null;
 }
 

@@ -52,7 +52,7 @@ export const maxErrors = sql<
 export interface ChunkTally extends Outcomes {
   /** Number of properties dropped for an empty name. */
   readonly dropped?: number;
-  /** `null` if the file cannot contain several kinds. */
+  /** Counts by kind of record. `null` if the file cannot contain several kinds. */
   readonly kinds: OutcomesByKind | null;
   readonly hasEventTypes: boolean;
 }
@@ -140,8 +140,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a chunk whose records were only checked. Also sets the pass: a single-chunk load that
- * exceeds `max_errors` still has the pass `load`.
+ * Ends a chunk whose records were only checked. Also sets the pass to `validate`, because a
+ * single-chunk load that exceeds `max_errors` still has the pass `load`.
  */
 export async function endValidation(
   db: Database,
@@ -167,12 +167,10 @@ export async function endValidation(
   return rows[0] ?? null;
 }
 
-/** The chunks of the load run one after another, in file order. */
+/** True if the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
-/**
- * End of a query whose CTE `counted` is the updated load. Inserts the task that follows, if any.
- */
+/** End of a query whose CTE `counted` is the updated load. Inserts the next task, if any. */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
       insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -192,7 +190,10 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted loads`;
 
-/** Cannot cause a deadlock, because the transaction has already locked the row of the load. */
+/**
+ * Adds to the counts by kind. This cannot cause a deadlock, because the transaction has already
+ * locked the row of the load.
+ */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

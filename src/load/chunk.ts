@@ -50,7 +50,10 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
-/** `null` if no capability refuses users. Which users are refused is constant while a load runs. */
+/**
+ * Returns a search for refused users, or `null` if no capability refuses users. The refused users
+ * stay the same while a load runs.
+ */
 function refusalsOf(
   { db, refusals }: LoadContext,
   { environmentId, uses }: LoadSource,
@@ -122,7 +125,10 @@ async function mergeRead(
   }
 }
 
-/** Inserting is faster than merging. Writes nothing and returns `null` if a user may exist. */
+/**
+ * Inserts the rows of a chunk, which is faster than merging. Writes nothing and returns `null` if
+ * the rows must be merged.
+ */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,
@@ -140,7 +146,7 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A user exists, or PostgreSQL refuses a record, which the merge then finds.
+      // A deadlock, an existing user, or a refused record, which the merge then finds.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

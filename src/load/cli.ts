@@ -148,7 +148,10 @@ again.`,
     },
   });
 
-/** An export is loaded unchanged. @throws UsageError */
+/**
+ * Refuses options for a folder with an export, because an export is loaded unchanged.
+ * @throws UsageError
+ */
 function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -177,7 +180,10 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
   );
 }
 
-/** Files are loaded one after another: a second worker would be idle if each is one chunk. */
+/**
+ * True if each file is one chunk. A second worker would then be idle, because files are loaded one
+ * after another.
+ */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }

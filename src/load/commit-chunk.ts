@@ -29,7 +29,7 @@ import type { LoadSource } from './running-store.ts';
 const lostClaim = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** `null` unless this was the load's only chunk and completed it. */
+  /** The load, if this chunk was its only one and completed it. Otherwise `null`. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -49,7 +49,10 @@ export class TooManyRefused extends Error {
   }
 }
 
-/** Only for single-chunk loads: others have a pass for this check. @throws TooManyRefused */
+/**
+ * Checks `max_errors` for single-chunk loads. Other loads have a pass for this check.
+ * @throws TooManyRefused
+ */
 export function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -120,8 +123,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes the companies of its users to `write`, except those that are known to
- * exist, and remembers them after the commit.
+ * Commits a chunk. Passes the companies of its users to `write`, without companies that are known
+ * to exist. After the commit, remembers the companies that were passed.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -143,7 +146,7 @@ export async function commitWithCompanies(
 }
 
 /**
- * Whether a COMMIT may return before its data is on disk. A crash of the database server then loses
+ * True if a COMMIT may return before its data is on disk. A crash of the database server then loses
  * the rows and the ledger entry together. The COMMIT that completes a load waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {

@@ -15,7 +15,10 @@ import { Rows } from './map/rows.ts';
 import type { RewriteSeam } from './receive/received-file.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
-/** Passed as an argument and never imported, so two systems can run in one process. */
+/**
+ * Services and settings for loads. They are passed as an argument and never imported, so two
+ * systems can run in one process.
+ */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
   readonly acts: Acts;
@@ -28,7 +31,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** For links that are not created in response to a request. Without a trailing slash. */
+  /** Start of links that are not created in response to a request. It has no trailing slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
@@ -54,8 +57,9 @@ export interface LoadMemory {
   /** Number of chunks still to be read without the search for unchanged records. */
   unsearchedChunks: number;
   /**
-   * Number of chunks that skip the search because it last found too few unchanged records. 0 if it
-   * found enough. After another such search, up to twice as many skip it.
+   * Number of chunks that skip the search after it has found too few unchanged records. 0 if the
+   * last search found enough. If the next search also finds too few, this number doubles, up to a
+   * maximum.
    */
   nextUnsearched: number;
 }
@@ -106,8 +110,10 @@ export class ChunkMemory {
   }
 
   /**
-   * The companies still exist: none is removed while a load runs, and a crash that loses commits
-   * also ends the connection. Companies may be removed before the next attempt, so it starts empty.
+   * Returns the companies that the attempt has created on this connection. These companies still
+   * exist, because no company is removed while a load runs, and a crash that loses commits also
+   * ends the connection. Companies may be removed before the next attempt, so each attempt starts
+   * without any.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;

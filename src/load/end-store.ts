@@ -35,7 +35,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** The rows that the load has written remain. Returns `null` if it has ended. */
+/** Fails a load. Its written rows remain. Returns `null` if the load has already ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -99,8 +99,8 @@ export const queuedAgain = {
 } as const;
 
 /**
- * Pass in which a retry begins if it lifts the exceeded limit. A volume guard, if any, must check
- * the records again.
+ * First pass of a retry that lifts the exceeded limit. A volume guard, if any, must check the
+ * records again.
  */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
@@ -165,12 +165,12 @@ async function acceptRefused(
       .execute();
 }
 
-/** Condition for queries of `loads`: another load has begun to take back this one. */
+/** Condition for queries of `loads`. True if another load has begun to take back this one. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/** Another load has taken back this one, or is queued or running to do so. */
+/** True if another load has taken back this one, or is queued or running to do so. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(
@@ -191,7 +191,10 @@ export function isLoadTakenBack(
     where environment_id = ${environmentId} and job_id = ${jobId} and ${isTakenBack(seams)}`;
 }
 
-/** A source is compared with its latest loads, if they are among the latest of the environment. */
+/**
+ * Maximum number of earlier loads of the source with which a load is compared. They are searched
+ * for among the USUAL_AMONG latest loads of the environment.
+ */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
@@ -210,7 +213,8 @@ const figures = (load: string) => sql`json_build_object(
 )`;
 
 /**
- * Source of a load: its origin and file name, without digits, because most digits belong to dates.
+ * Source of a load: its origin, and its file name without digits, because most digits belong to
+ * dates.
  */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>

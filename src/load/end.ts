@@ -33,7 +33,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'acts' | 'baseUrl' | 'jobs' | 'loads' | 'secrets' | 'records'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** The rows that the load has written remain. Does nothing if it has ended. */
+/** Fails a load. Its written rows remain. Does nothing if the load has already ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -190,7 +190,7 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
   await Promise.all(idle.map((environmentId) => atATime(() => startLane(context, environmentId))));
 }
 
-/** If that fails, the reconciler starts the job, because it is in the ledger. */
+/** Starts a lane in the background. If this fails, the reconciler starts the lane later. */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
   startLane(context, environmentId).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),

@@ -53,8 +53,8 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /**
- * This COMMIT waits until it is on the disk. The asynchronous commits of the chunks are then there
- * too.
+ * The COMMIT of this function waits until it is on the disk. The asynchronous commits of the chunks
+ * are then on the disk too.
  */
 async function complete(
   context: LoadContext,

@@ -12,7 +12,7 @@ import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { type Load, readShown, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
-/** Also waits for the remaining work of capabilities. */
+/** Follows a load to its end, and then waits for the remaining work of capabilities. */
 export async function followLoad(
   { db, loads }: Pick<System, 'db' | 'loads'>,
   followed: Followed,
@@ -68,7 +68,7 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/** If `waits` is true, also runs the load. `show` returns a sentence about its result. */
+/** Queues a load. Also runs it if `waits` is true. `show` returns a sentence about the result. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,

@@ -77,8 +77,8 @@ export const takesFile = (table: OptionTable) =>
       ),
     },
     query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
-    // JSON is accepted too. If it were documented, code generators would derive the call's type
-    // from it, and the call could not send a file.
+    // JSON is accepted too, but not documented. Otherwise, code generators would derive the type of
+    // the call from JSON, and the call could not send a file.
     content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
   }) as const;
 

@@ -22,7 +22,9 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** The chunk has only users and events, every user has a record, and no row removes a value. */
+/**
+ * True if the chunk has only users and events, every user has a record, and no row removes a value.
+ */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }

@@ -1,8 +1,9 @@
 import { KiB } from '../base/limits.ts';
 
 /**
- * Records of each CSV chunk from which the types of properties are detected. After this many dates,
- * further values of a property are only compared with the pattern of a date.
+ * Number of records in each CSV chunk from which the types of properties are detected. If a
+ * property already has this many dates, its further values are only compared with the pattern of a
+ * date.
  */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;

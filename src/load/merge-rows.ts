@@ -14,7 +14,7 @@ import { createCompanies } from './merge/upsert.ts';
 import { planBatch, recordNewCompanies } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Kinds without outcomes are missing. */
+/** Outcomes by kind of record. Kinds without outcomes are missing. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
 /** `kind` is the kind under which the record is counted. */
@@ -25,7 +25,8 @@ const none: Refused = new Map();
 /**
  * Merges users, then companies, then companies to which only users refer, then events. All writers
  * use this order, so deadlocks are rare. After a deadlock, the chunk is repeated. `companies` are
- * those of the users' companies that may not exist yet. Default: all.
+ * the users' companies, without companies that are known to exist. Default: all companies of the
+ * users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -128,7 +129,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // Only the last record of a key in this chunk has an outcome. The others are superseded.
+    // Only the last record of a key in this chunk has an outcome. Earlier ones are superseded.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -157,7 +158,9 @@ async function recordUnchangedRecords(
   return kinds;
 }
 
-/** `companies` are those that may not exist. Default: all companies of the users. */
+/**
+ * `companies` are the users' companies, without companies that are known to exist. Default: all.
+ */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
@@ -238,8 +241,8 @@ interface Refusal {
 }
 
 /**
- * Finds the records that the database refuses by halving `all`. Of records that it refuses only in
- * combination, the last one counts as refused. Every trial is rolled back.
+ * Finds, by halving `all`, the records that the database refuses. If the database refuses records
+ * only in combination, the last of these records counts as refused. Every trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,

@@ -19,7 +19,7 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** The search for unchanged records is worthwhile if at least one in this many is unchanged. */
+/** A search is worthwhile if at least one record in this many is unchanged. */
 const worthwhileShare = 8;
 /** Maximum number of consecutive chunks that are read without the search. */
 const maxUnsearched = 64;
@@ -152,9 +152,10 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Only counts records whose digests are unchanged. If another transaction writes such a profile in
- * the meantime, the result is the same as if it wrote the profile afterwards. The finish task finds
- * keys that occur in several chunks.
+ * Reads a chunk. Records whose digests are unchanged are only counted. If another transaction
+ * writes the profile of such a record in the meantime, the result is the same as if that
+ * transaction wrote the profile afterwards. The finish task finds keys that occur in several
+ * chunks.
  */
 export async function readChanged(
   context: LoadContext,
@@ -189,8 +190,9 @@ function isDoubtful(rows: Rows): boolean {
 }
 
 /**
- * If a search finds too few unchanged records, the next four chunks are read without a search.
- * After each further search with too few, this number doubles.
+ * If a search finds too few unchanged records, the next four chunks are read without a search. If
+ * the following search also finds too few, eight chunks are read without a search, then 16, and so
+ * on up to `maxUnsearched`.
  */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {

@@ -124,7 +124,8 @@ async function replayEventChunk(
   const replacing = eventBatch(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = eventBatch(rows, repeats.surplus);
-  // A dry run stores no event. Reading without `repeats` finds out what the chunk has counted.
+  // A dry run stores no events. The chunk is therefore read again without `repeats`, to find out
+  // what it has counted.
   const original = source.dryRun ? eventBatch(await reader.read(range), repeats.more) : null;
   await inTaskTransaction(pool, claim, async (transaction) => {
     const added =

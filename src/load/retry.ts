@@ -80,8 +80,8 @@ interface QueueAction {
 }
 
 /**
- * Does nothing if the idempotency key has already been used, or if `queue` returns false because
- * the load is already queued. `queue` is called under the lane's lock.
+ * Queues a load. Does nothing if the idempotency key has already been used, or if `queue` returns
+ * false because the load is already queued. `queue` is called under the lane's lock.
  * @throws InputError `job_expired`
  */
 async function queueOnce(

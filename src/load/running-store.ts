@@ -25,7 +25,10 @@ import { insertChunkTasks } from './store.ts';
  * first deletes the results of the pass before it.
  */
 
-/** Changes only between two passes, when the load has no chunk tasks. */
+/**
+ * Properties of a load that its chunks need. They change only between two passes, when the load has
+ * no chunk tasks.
+ */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 export async function readLoadSource(

@@ -25,7 +25,10 @@ export interface LoadSeam extends Partial<OptionSeam> {
 interface LoadHooks {
   /** Key in `options`, such as `max_removed`. */
   readonly option: string;
-  /** If it throws, the received file is discarded. @throws InputError */
+  /**
+   * Checks the option before the load is accepted. If this fails, the received file is discarded.
+   * @throws InputError
+   */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
   /**
@@ -102,7 +105,7 @@ export interface LoadField {
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something requested by the caller was not done. */
   isPartial?(value: unknown): boolean;
-  /** True if work continues after the end of the load. Commands wait for it too. */
+  /** True if work continues after the end of the load. Commands also wait for this work. */
   isOpen?(value: unknown): boolean;
 }
 

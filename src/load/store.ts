@@ -216,7 +216,7 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // If the load starts over, `beginPass` sets this time later.
+      // If the load starts over, `beginPass` sets `work_started_at` later.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })

@@ -24,7 +24,9 @@ interface NewUpload {
   readonly ref: FileRef;
 }
 
-/** A file that belongs to a load may be removed before the upload expires. */
+/**
+ * File of the upload. If the file belongs to a load, it may be removed before the upload expires.
+ */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
 
@@ -79,8 +81,8 @@ export async function findUpload(
 }
 
 /**
- * An upload that requests no longer find. `ref` is `null` if the file belongs to a load and must be
- * kept.
+ * An upload that is about to be deleted, and that requests no longer find. `ref` is `null` if the
+ * file belongs to a load and must be kept.
  */
 export interface CondemnedUpload {
   readonly uploadId: string;
@@ -148,7 +150,7 @@ export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
-/** For the transaction of a load. Returns false if the file is gone or being removed. */
+/** Takes a file in the transaction of a load. Returns false if it is gone or being removed. */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(
     prepared(db),

@@ -97,7 +97,10 @@ export async function removeUpload(context: Context, environmentId: number, uplo
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
-/** Applies only if a capability of the environment forbids storing the text of some loads. */
+/**
+ * Removes an upload that has been loaded, if a capability of the environment forbids storing the
+ * text of some loads.
+ */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,
   environmentId: number,

@@ -92,8 +92,8 @@ interface Typed {
   /** Completes the message `column is not …`. */
   readonly what: string;
   /**
-   * Returns JSON, but a string without its quotes. Returns `null` if `text` is not a value of this
-   * type.
+   * Returns JSON, but leaves out the quotes of a string. Returns `null` if `text` is not a value of
+   * this type.
    */
   readonly read: (text: string) => string | null;
 }

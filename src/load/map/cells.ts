@@ -42,7 +42,8 @@ export const role = {
   time: 8,
   url: 9,
   /**
-   * The cell is also a property. A record that contains only its id and `removed: true` is refused.
+   * A cell with this role is also a property. A record with only an id and `removed: true` is
+   * refused.
    */
   removed: 10,
   /** User mentioned in a record of a load of companies. */
@@ -162,7 +163,7 @@ export class RecordCells {
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
-  /** `UNCOUNTED` for an additional row, such as a company in a user's record. */
+  /** Flags of the row. `UNCOUNTED` marks an additional row, such as a company of a user. */
   flags = 0;
   entity: Entity | null = null;
   /** Properties in the `url` of an event. `null` if `url` is missing or is not a string. */
@@ -259,7 +260,7 @@ export class CellFiller {
 
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns JSON, but a string without its quotes. */
+/** Returns JSON, but leaves out the quotes of a string. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -288,10 +289,10 @@ export const ofProfile = shape(
   url,
   property,
 );
-/** For a profile whose record states its kind. */
+/** Shape for a profile whose record states its kind. */
 export const ofStatedProfile = shape(removed, url, property);
 export const ofEvent = shape(removed, automatic, property);
-/** A `url` that is not a string becomes a property. */
+/** Shape for an event whose `url` is not a string and becomes a property. */
 export const ofEventWithUrl = shape(removed, automatic, property, url);
 
 function shape(...roles: readonly number[]): Uint8Array {

@@ -39,7 +39,7 @@ export interface ColumnPlan {
   readonly roles: readonly ColumnRole[];
   /** Names after `map` has renamed columns, without the prefix `metadata.` of some properties. */
   readonly names: readonly string[];
-  /** False if all records are profiles of `entity`. */
+  /** True if records state their kind. Otherwise, all records are profiles of `entity`. */
   readonly hasKinds: boolean;
 }
 
@@ -108,7 +108,10 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-/** Does not suggest an id for events, because they would then be loaded as profiles. */
+/**
+ * Error for a header without an id. Does not suggest an id for events, because events with such an
+ * id would be loaded as profiles.
+ */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#')
@@ -124,7 +127,7 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** Lists no names if one looks like a value: the file then probably has no header. */
+/** Lists no names if one looks like a value, because the file then probably has no header. */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');

@@ -9,7 +9,10 @@ import { validPrefix } from '../../formats/utf8.ts';
 import { malformed, notUtf8, shifted, wrongCount } from './reasons.ts';
 import { type RecordPlaces, readRefusal } from './record-places.ts';
 
-/** Meanings of bytes. The end of a cell is a delimiter outside quotes, or a quote inside quotes. */
+/**
+ * Meanings of bytes. ENDS_CELL is the meaning of a delimiter outside quotes, and of a quote inside
+ * quotes.
+ */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -26,7 +29,7 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
 
 /** Finds the cells of a CSV record. */
 export class CsvCells {
-  /** Bytes of the chunk, then copies of cells with doubled quotes. `find` may replace it. */
+  /** Bytes of the chunk, then copies of cells with doubled quotes. `find` may replace them. */
   bytes: Buffer = Buffer.alloc(0);
   /** Ranges of the cells in `bytes`, without quotes. Surplus cells share the last slot. */
   readonly starts: Int32Array;
@@ -99,7 +102,7 @@ export class CsvCells {
     }
   }
 
-  /** Returns false if the cell is missing or contains doubled quotes. */
+  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
     for (let at = start, cell = 0; ; at++, cell++) {
@@ -146,7 +149,8 @@ export class CsvCells {
   }
 
   /**
-   * Position of the next copy. All copies are shorter than the record, which has `length` bytes.
+   * Returns the position of the next copy. The record has `length` bytes, and all its copies
+   * together are shorter.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
@@ -230,7 +234,7 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Returns false if the cell is missing or contains doubled quotes. */
+  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);

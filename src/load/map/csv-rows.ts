@@ -210,7 +210,7 @@ function typedColumns(header: CsvHeader): TypedColumn[] {
   });
 }
 
-/** In the order in which jsonb stores properties. */
+/** Returns the cells in the order in which jsonb stores properties. */
 function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   const list = new CellList();
   list.isCsv = true;
@@ -228,7 +228,10 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/** A byte string. A file that was joined from several files may contain several marks. */
+/**
+ * Byte order mark as a byte string. A file that was joined from several files may contain several
+ * of these marks.
+ */
 const byteOrderMark = '\xef\xbb\xbf';
 
 /** Recognises the headers within a file that was joined from several files. */

@@ -251,13 +251,16 @@ export class EventBuffer {
 
   /**
    * COPY text for `event_ids`: `environment_id user_id event_id inserted_at` of each event with a
-   * given id or without a time. The primary key of `events` does not make these unique.
+   * given id or without a time. The primary key of `events` does not make these ids unique.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
-  /** `idText` with a column for the hash of a key with a given id (see `eventKey`), or \N. */
+  /**
+   * `idText` with one more column. For a given id, this column contains the hash of the event's key
+   * (see `eventKey`), otherwise \N.
+   */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
       Buffer.from(this.#isGiven(row) ? `\t${eventKey(this.#givenKeyOf(row), true)}\n` : '\t\\N\n'),

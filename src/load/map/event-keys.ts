@@ -32,9 +32,10 @@ export function int32(bytes: string, at: number): number {
 }
 
 /**
- * `key` is a byte string that is escaped for COPY. For a given id, it is user, TAB and id, and the
- * hash is the start of its SHA-256. Otherwise, it is a content id, and the hash is its start. The
- * lowest bit is 1 for a given id, otherwise 0. The second-lowest bit is always 0.
+ * Returns the hash of an event's key. `key` is a byte string that is escaped for COPY. For a given
+ * id, `key` is user, TAB and id, and the hash is the start of the SHA-256 of `key`. Otherwise,
+ * `key` is a content id, and the hash is the start of this id. The lowest bit of the hash is 1 for
+ * a given id, otherwise 0. The second-lowest bit is always 0.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

@@ -50,7 +50,8 @@ export class JsonMembers {
 
   /**
    * `roleOf` gets a byte string. If it returns a negative role, the parser reads the record.
-   * `profiles` is set if a preset has added profiles, whose next cells `next` returns.
+   * `profiles` is set if a preset has added profiles. Its `next` returns the cells for the next
+   * profile.
    */
   constructor(
     roleOf: (name: string) => number = propertyRole,
@@ -81,7 +82,10 @@ export class JsonMembers {
     return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === end;
   }
 
-  /** For an object whose members are all properties. A final line feed must follow it. */
+  /**
+   * Finds the members of an object that has only properties. A final line feed must follow the
+   * object.
+   */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
     const at = skipSpaces(bytes, 0);

@@ -40,7 +40,7 @@ export class JsonRecords {
   readonly #members: JsonMembers;
   readonly #records: CellFiller;
   readonly #properties = new CellFiller(() => role.property);
-  /** Cells of the current record, then those of its additional rows. `#used` are in use. */
+  /** Cells of the current record and of its additional rows. The first `#used` are in use. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
 

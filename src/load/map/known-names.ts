@@ -44,7 +44,10 @@ export class KnownNames {
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /** Precedes the first name of every object, and predicts it. 0xff is not valid in UTF-8. */
+  /**
+   * Predicts the first name of every object. Differs from all names, because 0xff is not valid in
+   * UTF-8.
+   */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
@@ -66,8 +69,9 @@ export class KnownNames {
   }
 
   /**
-   * `at` is after the opening quote. `null` if the parser must read the record: if the object
-   * repeats the name, if it has escapes or may be too long, or if there are too many names.
+   * Finds the name that begins at `at`, after the opening quote. Returns `null` if the parser must
+   * read the record. This is the case if the object repeats the name, if the name has escapes or
+   * may be too long, or if there are too many names.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;

@@ -40,13 +40,16 @@ export class PropertyTypes {
     widenBy(this.#next(name), type);
   }
 
-  /** Cells of CSV columns are examined only in sampled records, `metadata` in all. */
+  /** Examines the cells of CSV columns only in sampled records, but `metadata` in all records. */
   addRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#addList(own, shape);
     this.#addList(metadata, shape);
   }
 
-  /** Records after the sample may have cells in any column. */
+  /**
+   * Notes all columns if there are records after the sample, because these records may have cells
+   * in any column.
+   */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
@@ -79,7 +82,7 @@ export class PropertyTypes {
       );
   }
 
-  /** `null` if no value of a property was examined. */
+  /** Type of each property. `null` if no value of the property was examined. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

@@ -46,7 +46,7 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
   };
 }
 
-/** For a string or a byte string. */
+/** Reason for refusing a text, which may be a string or a byte string. */
 export function textProblem(text: string, column: string): Reason | null {
   if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
   if (text.isWellFormed()) return null;
@@ -78,7 +78,9 @@ export function wrongCount(expected: number, count: number): Reason {
   };
 }
 
-/** For a record with too many cells, in a file whose last column is mostly empty. */
+/**
+ * Reason for refusing a record with too many cells, in a file whose last column is mostly empty.
+ */
 export function shifted(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',

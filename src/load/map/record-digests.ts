@@ -122,7 +122,7 @@ interface Kinds {
 
 /**
  * Digests of the bytes of a chunk's records. A row gets the digest of its record unless another
- * record also contributed to it (docs/decisions/loading.md, "Unchanged records").
+ * record also contributed to the row (docs/decisions/loading.md, "Unchanged records").
  */
 export class RecordDigests {
   readonly #records: Bounds;
@@ -131,7 +131,10 @@ export class RecordDigests {
   #isOn = false;
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
-  /** Records whose digest was computed in advance. Others are digested with their rows. */
+  /**
+   * Number of records whose digests were computed in advance. The digests of later records are
+   * computed with their rows.
+   */
   #done = 0;
   /** Record that was passed to `exclude` last. */
   #excluded = -1;
@@ -162,7 +165,10 @@ export class RecordDigests {
     this.#digest(this.#done++, start, end);
   }
 
-  /** For a record that became several rows or lost properties. It is never skipped as unchanged. */
+  /**
+   * Must be called for a record that became several rows or lost properties. Such a record is never
+   * skipped as unchanged.
+   */
   exclude(record: number): void {
     this.#excluded = record;
   }

@@ -43,7 +43,7 @@ export class RowBuffer {
   counted = 0;
   removes = false;
   nested = false;
-  /** `finish` keeps the first value of a repeated key, not the last. */
+  /** True if the first row of a key takes precedence in `finish`, not the last row. */
   #keepsFirst = false;
   /** Replaces everything after the digest of each row. See `reset`. */
   #stamp: Buffer | null = null;
@@ -234,7 +234,8 @@ export class RowBuffer {
   }
 
   /**
-   * Copies the rows behind the last row, in `order`. Within one buffer, a copy creates no object.
+   * Copies the rows in `order` to the space after the last row. A copy within one buffer creates no
+   * object.
    */
   #gather(order: Uint32Array): Buffer {
     this.reserve(this.at);

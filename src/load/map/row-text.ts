@@ -60,12 +60,15 @@ export class RowText {
     this.#at += this.#bytes.write(text, this.#at, 'latin1');
   }
 
-  /** The caller writes the bytes up to `end`. */
+  /** Skips the bytes up to `end`, which the caller writes. */
   skipTo(end: number): void {
     this.#at = end;
   }
 
-  /** Like the methods below, returns the reason for refusing the record, or `null`. */
+  /**
+   * Adds an id that must not be missing. Like the methods below, returns the reason for refusing
+   * the record, or `null`.
+   */
   addRequired(cells: RecordCells, field: number, column: string): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);

@@ -175,7 +175,7 @@ export class ProfileRow {
     return null;
   }
 
-  /** Exports write such records, which contain only an id and `removed: true`. */
+  /** True if the record contains only an id and `removed: true`. Exports write such records. */
   #isTombstone(cells: RecordCells): boolean {
     const { own, metadata } = cells;
     const cell = cells.fields[role.removed] ?? -1;

@@ -233,7 +233,7 @@ export interface ChunkScope {
   readonly refused?: RefusedRecords;
 }
 
-/** By the record's number in the chunk. */
+/** Refused records, by their number in the chunk. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);
@@ -243,7 +243,7 @@ const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:
 
 /** Judges the records of a load before they become rows. Counts its findings in each chunk. */
 export interface RecordStage extends JudgeStage {
-  /** Part of the key for digests: if it changes, no record counts as unchanged. */
+  /** Part of the key for digests. If this part changes, no record counts as unchanged. */
   readonly key: unknown;
   reset(): void;
   /**

@@ -134,7 +134,10 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/** Only for events that this load has added. An event that retention has removed stays removed. */
+/**
+ * Must be called only for events that this load has added. An event that retention has removed
+ * stays removed.
+ */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);

@@ -10,10 +10,10 @@ import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
  */
 
 /**
- * Stores the events to replay. These are events that an earlier chunk contains too, and events with
- * a given id under which a later chunk had already stored an event. Only dry runs, and loads in
- * which a chunk found an existing event, have such events. Must be called in the transaction that
- * renews the claim.
+ * Stores the events to replay. These are events that an earlier chunk also contains. An event is
+ * also replayed if a later chunk had already stored an event with the same given id. Only dry runs,
+ * and loads in which a chunk found an existing event, have such events. Must be called in the
+ * transaction that renews the claim.
  */
 export async function recordEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);

@@ -47,11 +47,11 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** In the format of `Instant`. */
+  /** Time at which the load was accepted, in the format of `Instant`. */
   readonly acceptedAt: string;
-  /** A row of the batch removes a property of its profile, or a user from a company. */
+  /** True if a row of the batch removes a property of its profile, or a user from a company. */
   readonly removes: boolean;
-  /** Stored values take precedence over incoming ones. The batch then removes nothing. */
+  /** True if stored values take precedence over incoming ones. The batch then removes nothing. */
   readonly keepsExisting: boolean;
   /**
    * True if `stored @> incoming` is enough to prove that a row changes nothing. No row of the batch
@@ -114,7 +114,8 @@ export function sameCompany(
 }
 
 /**
- * `@>` is much cheaper than merging, but true if a nested object is only a part of the stored one.
+ * `@>` is much cheaper than merging. But `@>` is also true if a nested object is only a part of the
+ * stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,
@@ -125,7 +126,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** The stored row `p` already contains everything in the incoming row `i`. */
+/** True if the stored row `p` already contains everything in the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'

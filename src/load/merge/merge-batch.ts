@@ -62,7 +62,7 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
   await copyText(transaction.client, target, text);
 }
 
-/** For a replay: does not count rows or store their keys. */
+/** Merges the batch in a replay, without counting rows or storing keys. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
@@ -135,15 +135,16 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/** The last columns of all new users of a chunk. `load_touches` is 1. */
+/** Last columns of the COPY text, the same for all new users of a chunk. `load_touches` is 1. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }
 
 /**
- * Takes about half the time of a merge: pages are filled, and there is no temporary table, no sort
- * and no conflict. Throws a unique violation if a user exists or another transaction is adding the
- * user. The caller then rolls back and merges instead.
+ * Copies new users into their table. This takes about half the time of a merge, because pages are
+ * filled, and there is no temporary table, no sort and no conflict. Throws a unique violation if a
+ * user exists or another transaction is adding the user. The caller then rolls back and merges
+ * instead.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,

@@ -68,11 +68,11 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
  * therefore did not write the row of the key. Corrects the counts: each key counts once, as
  * inserted if the load created its row. The other records of the key count as superseded.
  *
- * A key must be replayed if its chunks did not take effect in file order. In this case, an earlier
- * chunk wrote the key after a later chunk had found it unchanged, or two chunks both stored that
- * they were the first to write the key. After a retry, all repeated keys must be replayed, because
- * another load may have run before the retry. Stores these keys. Must be called in the transaction
- * that renews the claim.
+ * A key must be replayed if its chunks did not take effect in file order. This is the case if an
+ * earlier chunk wrote the key after a later chunk had found the key unchanged, or if two chunks
+ * both stored that they were the first to write the key. After a retry, all repeated keys must be
+ * replayed, because another load may have run before the retry. Stores the keys to replay. Must be
+ * called in the transaction that renews the claim.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -81,9 +81,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Repeated keys are rare. Sorting the hashes takes a third of the time of grouping them. With
- * `offset 0`, and one entity after the other, PostgreSQL sorts plain numbers: sorting rows would
- * take seven times as long.
+ * Repeated keys are rare. Sorting the hashes takes a third of the time of grouping them. PostgreSQL
+ * sorts plain numbers, because of `offset 0` and because it reads one entity after the other.
+ * Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -300,7 +300,7 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Keeps the hashes of keys. */
+/** Deletes the data for replays, but keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

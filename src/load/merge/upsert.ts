@@ -22,9 +22,9 @@ export interface Written {
 
 /**
  * Merges the batch in one statement. Writes in key order, so that two writers do not deadlock. Each
- * row stores the load that wrote it last, the highest chunk of that load that wrote it, and how
- * many of its chunks wrote it (touches). If touches is 1, this chunk is the first of them.
- * Otherwise, several chunks contain the key.
+ * row stores which load wrote the row last, how many chunks of that load wrote the row (touches),
+ * and the highest number of such a chunk. If touches is 1, this chunk is the first to write the
+ * row. Otherwise, several chunks contain the key.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -78,8 +78,7 @@ function countedExpression(scope: MergeScope) {
 
 /**
  * Statement that writes the rows that change something, and the rows that another chunk of this
- * load has written. Each row stores how many chunks of
- * the load have written it, and the highest number of such a chunk.
+ * load has written.
  */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
@@ -119,9 +118,10 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Must be called after the companies of the chunk have been merged. Otherwise, these would not
- * count as inserted. `named` are the companies that may not exist. Default: all companies in the
- * batch. With `keepKeys`, the finish task finds records of the new companies in other chunks.
+ * Creates companies that do not exist yet. Must be called after the records of companies in the
+ * chunk have been merged. Otherwise, these records would not count as inserted. `named` are the
+ * companies that may not exist. Default: all companies in the batch. With `keepKeys`, the finish
+ * task finds records of the new companies in other chunks.
  */
 export async function createCompanies(
   db: Database,
@@ -138,7 +138,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Companies in `named` that do not exist. Looks up each by primary key. */
+/** Companies in `named` that do not exist. Looks up each company by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -165,7 +165,10 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/** ON CONFLICT merges only rows that exist, so new rows still contain the nulls of removals. */
+/**
+ * Removes the nulls of removals. New rows still contain these nulls, because ON CONFLICT merges
+ * only rows that exist.
+ */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

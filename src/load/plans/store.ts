@@ -13,9 +13,9 @@ import { sumsOf } from './plan-batch.ts';
  */
 
 /**
- * `planned_chunks` contains counts for each chunk. These chunk numbers mark corrections: rows that
- * were removed again (their counts are subtracted), the rows that replace them, and rows of
- * capabilities.
+ * `planned_chunks` contains counts for each chunk. These negative chunk numbers mark other counts:
+ * of rows that were removed again, of the rows that replace the removed ones, and of rows that
+ * capabilities added. The counts of removed rows are subtracted.
  */
 const removedRows = -1;
 const replacedRows = -2;
@@ -65,8 +65,8 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 
 /**
  * Writes the summary of a plan. `added` are queries for the rows that capabilities have added to
- * it. Must be called once, after all rows have been corrected, in the transaction that renews the
- * claim.
+ * the plan. Must be called once, after all rows have been corrected, in the transaction that renews
+ * the claim.
  */
 export async function summarisePlan(
   db: Database,

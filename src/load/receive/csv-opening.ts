@@ -35,7 +35,7 @@ export class CsvOpening {
   /** Line on which the next bytes start. */
   #line = 1;
 
-  /** The dialect of a beginning longer than `sniffedBytes` is not detected here: see `sample`. */
+  /** If the beginning exceeds `sniffedBytes`, the caller must detect the dialect (see `sample`). */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
     this.#sniffedBytes = sniffedBytes;
@@ -43,8 +43,8 @@ export class CsvOpening {
   }
 
   /**
-   * Returns the consumed bytes and lines. The remaining bytes must be passed again, followed by the
-   * next ones. `header` is set when the next byte belongs to a record.
+   * Returns the numbers of consumed bytes and lines. The caller must pass the remaining bytes
+   * again, followed by the next bytes. `header` is set when the next byte belongs to a record.
    * @throws InputError for an unusable header, or if the dialect is unclear
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {

@@ -21,7 +21,10 @@ import {
 
 const ENCODING_SNIFF_BYTES = MiB;
 const JSON_SNIFF_BYTES = MiB;
-/** High, because Parquet and workbooks store repeated values only once. */
+/**
+ * Maximum ratio of unpacked to sent bytes. It is high, because Parquet and workbooks store repeated
+ * values only once.
+ */
 const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');

@@ -8,8 +8,8 @@ export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
   /**
-   * Checked whenever the waiting times of this process add up to UPLOAD_RATE_WINDOW_MS. 0 allows
-   * any rate.
+   * The rate is checked whenever the times in which this process waits for bytes add up to
+   * UPLOAD_RATE_WINDOW_MS. 0 allows any rate.
    */
   readonly minBytesPerSecond: number;
   /** Maximum time without a byte. */
@@ -70,7 +70,7 @@ export class Intake {
     this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
-  /** Hexadecimal digits. Must be called once, at the end. */
+  /** Returns the hash in hexadecimal digits. Must be called once, at the end. */
   sha256(): string {
     return this.#hash.digest('hex');
   }

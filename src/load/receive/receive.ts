@@ -39,7 +39,8 @@ export interface ReceiveHints extends UnpackHints {
 
 /**
  * Receives a file in one pass, as CSV or NDJSON in chunks. Memory use does not grow with the file.
- * If this fails, no file remains. The caller must close the source, after an HTTP route responds.
+ * If this fails, no file remains. The caller must close the source. In an HTTP route, the response
+ * must be sent first.
  * @throws InputError for the file, TransientError for the store, errors from the source, or the
  * signal's reason
  */
@@ -153,7 +154,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** Need not be detected, because sluice itself converts worksheets to CSV. */
+/** This dialect need not be detected, because sluice itself converts worksheets to CSV. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {

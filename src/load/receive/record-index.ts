@@ -35,7 +35,7 @@ export class RecordIndex {
   /** Start of an oversized record whose end is not known yet. Otherwise -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
-  /** Set while a closing quote is searched for. If there is one, the record is too large. */
+  /** Record whose closing quote is searched for. If the quote is found, the record is too large. */
   #doubt: Doubt | null = null;
 
   /** Length of a byte order mark that has not been skipped yet. */
@@ -96,7 +96,10 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** For a CSV that sluice rewrote. `line` is the line of its first record in the received file. */
+  /**
+   * Must be called only for a CSV that sluice rewrote. `line` is the line of the first record in
+   * the received file.
+   */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -179,14 +182,17 @@ export class RecordIndex {
   }
 
   /**
-   * Must be called before the record is counted, because `#lookForClose` may restore the state of
-   * this moment.
+   * Notes that a closing quote must be searched for. Must be called before the record is counted,
+   * because `#lookForClose` may restore the state of this moment.
    */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
-  /** All bytes up to a later quote that closes the cell are one record, which is too large. */
+  /**
+   * Looks for a later quote that closes the cell. All bytes up to this quote are one record, which
+   * is too large.
+   */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
     const lowest = this.#oversizedStart >= 0 ? -1 : 0;
@@ -233,7 +239,7 @@ class Window {
     const rest = this.bytes;
     const length = rest.length + added.length;
     // Moves the record to the front if there is not enough space after it, or if it is not longer
-    // than the added bytes: the move is then cheap, and the memory stays in the CPU cache.
+    // than the added bytes. A move of so few bytes is cheap, and the memory stays in the CPU cache.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
       // Space for twice the record makes moves rare, also for small buffers.
       const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));

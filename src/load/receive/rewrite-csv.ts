@@ -16,13 +16,16 @@ export interface DialectChunk {
   readonly oversized: number | null;
 }
 
-/** Has as many lines as the original: blank lines follow a record that had several lines. */
+/**
+ * Plain CSV with as many lines as the original, because blank lines follow a record that had
+ * several lines. But a record that is too large becomes one line.
+ */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/** The reason replaces a record that cannot be read. */
+/** Rewrites a chunk as plain CSV. If a record cannot be read, the reason replaces the record. */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {

@@ -27,7 +27,7 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
-  /** Bytes from which growth is measured, if this file has already been unpacked once. */
+  /** Counter of the sent bytes, if this file has already been unpacked once. */
   readonly sent?: ByteCounter | undefined;
 }
 
@@ -36,12 +36,12 @@ export interface Archived {
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Grow while a workbook is being read. */
+  /** More notes are added while a workbook is being read. */
   readonly notes: readonly string[];
 }
 
 export interface Unpacked {
-  /** For a workbook, one sheet as CSV. */
+  /** The unpacked bytes. For a workbook, these are one sheet as CSV. */
   readonly plain: Peeked;
   /** Hints for reading `plain`, with the name of the file in the archive. */
   readonly hints: UnpackHints;
@@ -258,7 +258,10 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
    * file is gone.
    */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
-  /** Like `sniff` and `rewrite`, runs in a sandbox. Default: in this process. */
+  /**
+   * `convert`, `sniff` and `rewrite` run in a sandbox. If they are missing, this process does their
+   * work.
+   */
   readonly convert?: Convert;
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
   readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;

@@ -105,7 +105,7 @@ export interface RefusedSource {
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** `undefined` if the value is missing, or if the record cannot be read. */
+/** Returns `undefined` if the value is missing, or if the record cannot be read. */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -123,7 +123,7 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** `null` if the whole record is at fault, or if it does not contain the value. */
+  /** Value at fault. `null` if there is none, or if the record does not contain it. */
   readonly value: string | null;
 }
 
@@ -137,7 +137,10 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** For a path such as `metadata.plan`, the column `metadata` also matches. -1 if there is none. */
+/**
+ * Returns the index of the column, or -1 if there is none. For a path such as `metadata.plan`, the
+ * column `metadata` also matches.
+ */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const named = columns.indexOf(name);
   if (named !== -1) return named;

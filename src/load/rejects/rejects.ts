@@ -176,7 +176,7 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
       : `All ${read} records were refused`;
   const all = read === 1 && unread === 0 ? 'The only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // If the column is missing, the record was refused because the preset does not recognise it.
+  // If the column is missing, the preset did not recognise the record.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));

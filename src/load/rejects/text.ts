@@ -16,10 +16,10 @@ import { fromByteString } from '../../formats/json-text.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
- * The columns of the source, then the reason. Cells keep their bytes, except that formulas get an
- * apostrophe, which a load removes. A record that does not fit the columns could corrupt the next
- * ones, so its text is in `sluice_raw`. It has no id, so it is refused again unless it is
- * corrected.
+ * Rejects as CSV: the columns of the source, then the reason. Cells keep their bytes, except that
+ * formulas get an apostrophe, which a load removes. A record that does not fit the columns could
+ * corrupt the next ones, so its text is in `sluice_raw`. It has no id, so it is refused again
+ * unless it is corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
@@ -73,8 +73,9 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Each record as in the source, with the reason under additional keys. If a record is not an
- * object, its text is in `sluice_raw`. It has no id, so it is refused again unless it is corrected.
+ * Rejects as NDJSON: each record as in the source, with the reason under additional keys. If a
+ * record is not an object, its text is in `sluice_raw`. It has no id, so it is refused again unless
+ * it is corrected.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -116,8 +117,8 @@ function isAdded(name: string): boolean {
 }
 
 /**
- * Removes the reason for an earlier rejection from the end of an object. `null` for other texts.
- * Works on the text, because parsed numbers could lose digits.
+ * Removes the reason for an earlier rejection from the end of an object. Returns `null` if the text
+ * is not an object. Works on the text, because parsed numbers could lose digits.
  */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);

@@ -214,8 +214,8 @@ function optionsIn(body: Buffer): GivenOption[] | null {
 }
 
 /**
- * Routes for one entity accept nothing but JSON, so a missing or general media type means JSON
- * there.
+ * Routes for one entity accept only JSON. For these routes, a missing or general media type means
+ * JSON.
  */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
