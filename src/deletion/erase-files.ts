@@ -53,7 +53,7 @@ export function removeUploads({ context, deletion, step }: Attempt): Promise<voi
   });
 }
 
-/** Restarts running exports, and removes the files of the others. */
+/** Restarts running exports, and removes the files of completed exports. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
@@ -166,8 +166,9 @@ class CompositeIds {
 }
 
 /**
- * `data:binary` contains the id `a:b`, but only inside a word, where no value begins. A value may
- * follow a byte of 0x80 or more, because that byte may be the end of a non-ASCII space.
+ * True if a value may begin at this position. In `data:binary`, the id `a:b` is inside a word,
+ * where no value begins. A value may follow a byte of 0x80 or more, because that byte may be the
+ * end of a non-ASCII space.
  */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;

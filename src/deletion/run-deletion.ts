@@ -131,8 +131,9 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
 }
 
 /**
- * Each call except the last removes DELETION_BATCH_ROWS previous versions of these profiles from
- * the change log. The last call removes the remaining versions and the profiles in one transaction.
+ * Each call except the last removes DELETION_BATCH_ROWS previous versions of the profiles in
+ * `batch` from the change log. The last call removes the remaining versions and the profiles in one
+ * transaction.
  */
 async function removeBatch(
   db: Database,

@@ -10,8 +10,8 @@ export interface DeletionSeam {
   /** Called before an attempt removes anything. The ids are in the table `deletion_ids`. */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Removes the ids from files of events. Each attempt calls this before it removes rows in the
-   * database, and afterwards calls the returned function.
+   * Removes the ids from files of events. Each attempt calls this function before it removes rows
+   * from the database, and the returned function afterwards.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that marks a deletion as failed. */
@@ -43,7 +43,7 @@ export interface DeletionOption {
   readonly record: string;
   /** Description in the help of the command. */
   readonly flag: string;
-  /** Last part of the question that the command asks first. */
+  /** Last part of the question that the command asks before it requests the deletion. */
   readonly question: string;
 }
 

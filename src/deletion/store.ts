@@ -80,7 +80,7 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
     returning deletion_id`;
 }
 
-/** Reads ids in the order of the request. With `limit`, only ids without an outcome. */
+/** Reads ids in the order of the request. With `limit`, reads only ids that have no outcome. */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select('id')
@@ -118,7 +118,10 @@ export function forgetDeletions(db: Database, days: number): Promise<number> {
 
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
-/** In no particular order. The position in the queue is read only for a single id. */
+/**
+ * Returns the deletions in no particular order. Reads the position in the queue only for a single
+ * job.
+ */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'deletions', { environmentId })
@@ -204,8 +207,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Restarts the running exports. Their workers notice it when they renew the lease. Returns the time
- * of the restart. An export whose snapshot is later contains no deleted data.
+ * Restarts the running exports. Their workers notice the restart when they renew the lease. Returns
+ * the time of the restart. An export with a later snapshot contains no deleted data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -223,7 +226,9 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/** Adds the events that were removed from files, by id. Returns their total number. */
+/**
+ * Adds the numbers of events that were removed from files, by id. Returns the sum of these numbers.
+ */
 export async function countErased(
   db: Database,
   deletionId: number,

@@ -13,7 +13,10 @@ export const MAX_WAITING_BYTES = 64 * MiB;
 export interface CommitWindowOptions<T> {
   /** Writes all records in order, or none. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /** Number of concurrent statements. With one, records take effect in the order of arrival. */
+  /**
+   * Number of concurrent statements. With one statement, records take effect in the order of
+   * arrival.
+   */
   readonly inFlight: number;
   /**
    * Number of waiting records at which another statement starts while one is running. Default: 1.
@@ -34,16 +37,17 @@ export interface Sized {
 
 interface Waiting<T> {
   readonly record: T;
-  /** On the clock of `performance.now()`. */
+  /** Time of arrival, on the clock of `performance.now()`. */
   readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Combines records that arrive together into one statement and one commit. A record waits for
- * records of the same turn of the event loop or, if a statement is running, until it ends. So a
- * single record takes as long as one insert, and concurrent records share the cost of a commit.
+ * Combines records that arrive together into one statement and one commit. A record waits for the
+ * other records of its turn of the event loop. If a statement is running, the record waits until
+ * the statement ends. So a single record takes as long as one insert, and concurrent records share
+ * the cost of a commit.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;

@@ -58,7 +58,7 @@ export class EventPartitions {
   readonly #known = new Set<number>();
 
   /**
-   * Creates the partitions for `instants` (milliseconds since 1970), the current time, and
+   * Creates the partitions for `instants` (milliseconds since 1970), the current time, and the time
    * `aheadMs` from now.
    */
   async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
@@ -150,7 +150,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** The first event of a user may arrive before the profile. */
+/** True if the user has a profile or an event. The first event may arrive before the profile. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

@@ -40,7 +40,7 @@ export class Fields {
   readonly #problems: Problem[] = [];
   /** Number of properties that were dropped for an empty name. */
   dropped = 0;
-  /** The caller may remove members before the rest is read. */
+  /** Members of the record. The caller may remove some before it reads the other ones. */
   object: JsonObject;
   readonly bytes: number;
 

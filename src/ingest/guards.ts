@@ -116,7 +116,10 @@ class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** By received record. A window may be written several times, but a record is judged once. */
+  /**
+   * Results of the judge, by received record. A window may be written several times, but a record
+   * is judged once.
+   */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {

@@ -27,7 +27,7 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * The methods that store resolve after the commit.
+ * Methods that store records resolve after the commit.
  * @throws InputError for a refused record or a reused key, TransientError
  */
 export interface Ingest {
@@ -53,7 +53,10 @@ declare module '../context.ts' {
 
 /** All records of a user use the same lane, and a lane runs one statement at a time. */
 const userLanes = 2;
-/** The order of events does not matter. With few of them, one statement is faster than two. */
+/**
+ * The order of events does not matter, so two statements may run at a time. For few events, one
+ * statement is faster than two.
+ */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
@@ -79,7 +82,7 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  // While an earlier batch is not written, the record joins the batches behind it.
+  // While an earlier batch is not written yet, the record waits behind this batch.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
@@ -146,7 +149,10 @@ function openBatchWindow(
   });
 }
 
-/** Keeps batches that take long to read from being overtaken on the way to their commit windows. */
+/**
+ * Some batches take long to read. This class keeps later requests from overtaking them on the way
+ * to the commit windows.
+ */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
   #count = 0;

@@ -25,8 +25,8 @@ const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
 /**
- * Writes all or none. Each key may occur once. If `connection` is a client, the write is part of
- * its transaction.
+ * Writes all users or none. Each key may occur only once. If `connection` is a client, the write is
+ * part of its transaction.
  */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,

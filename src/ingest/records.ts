@@ -23,7 +23,7 @@ interface Record_ {
   readonly isDerived?: true;
 }
 
-/** Is merged into the stored user. Properties whose value is null are removed. */
+/** A record that is merged into the stored user. Properties whose value is null are removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
   /** Company of the user. `null` to keep the stored company, '' to remove it. */
@@ -114,8 +114,8 @@ export class RecordsRefused extends Error {
 /** A judge decides for each record whether it may be stored, and with which properties. */
 export interface JudgeSeam {
   /**
-   * Name in `src/postgres/uses.ts`. All single records and batches of an environment that uses it
-   * are judged.
+   * Name of the use in `src/postgres/uses.ts`. If an environment has this use, all its single
+   * records and batches are judged.
    */
   readonly use: string;
   /** Returns `null` if all records are accepted. @throws TransientError */

@@ -92,8 +92,8 @@ interface Rows {
 
 /**
  * Writes all batches of a window in one transaction, as if each item were written separately.
- * Events are written before profiles: they get the company that an earlier item gives their user,
- * or the stored one.
+ * Events are written before profiles. An event gets the company that an earlier item gives its user
+ * or, if there is no such item, the stored company.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -194,8 +194,8 @@ export class BatchWriter {
   }
 
   /**
-   * Writes the batch in a transaction that is rolled back. If a part is refused, writes each half
-   * of it.
+   * Finds the refused items. Writes the batch in a transaction that is rolled back. If a part of
+   * the batch is refused, writes each half of this part.
    */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const refusals = new Map<BatchItem, unknown>();

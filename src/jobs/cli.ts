@@ -87,7 +87,7 @@ const show = defineCommand({
   },
 });
 
-/** A file has zero counts for the kinds of records that it does not contain. */
+/** Leaves out the zero counts for kinds of records that the file does not contain. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);

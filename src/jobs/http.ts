@@ -99,8 +99,8 @@ function readJobFilter(filters: Omit<Static<typeof query>, 'limit' | 'cursor'>):
 }
 
 /**
- * In a URL, an unescaped plus sign of an offset means a space. A short text has no offset, so its
- * space is before the time of day.
+ * Restores the plus sign of an offset. In a URL, an unescaped plus sign means a space. A short text
+ * has no offset: its only space is before the time of day.
  */
 const repair = (text: string) =>
   text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;

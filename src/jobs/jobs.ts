@@ -68,8 +68,9 @@ export async function renderJobDetail(
 }
 
 /**
- * Discards a held load. A known idempotency key cancels nothing. @throws InputError
- * `job_not_cancellable` (including for a deletion), `idempotency_conflict`
+ * Cancels a load or an export. A held load is discarded. If the idempotency key is known, cancels
+ * nothing. @throws InputError `job_not_cancellable` (including for a deletion),
+ * `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
@@ -142,8 +143,8 @@ export interface EnvironmentNeed {
 }
 
 /**
- * For one environment, or for all if the id is `null`. The time depends on the number of failures,
- * not on that of stored records.
+ * Finds the needs of one environment, or of all if the id is `null`. The time that this takes
+ * depends on the number of failures, not on the number of stored records.
  */
 export async function findNeeds(
   pool: pg.Pool,

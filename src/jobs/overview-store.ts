@@ -74,8 +74,8 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 /**
  * Number of records that the ledger has lost or counted twice. In all loads, the number of records
  * read must equal the sum of the outcomes. In completed loads, it must also equal the number of
- * records received, and in the latest loads, that of the done chunks. Validation passes do not mark
- * chunks as done.
+ * records received. In the latest loads, it must also equal the number of records in done chunks.
+ * Loads in a validation pass are left out, because this pass does not mark chunks as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(

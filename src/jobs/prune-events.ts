@@ -30,7 +30,7 @@ export interface PrunedEvents {
   readonly events: number;
   readonly months: number;
   readonly archived: number;
-  /** Why expired events remain, or `null`. */
+  /** Reason why expired events remain, or `null`. */
   readonly problem: string | null;
 }
 
@@ -40,7 +40,7 @@ export interface PrunedEvents {
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
-  // The other process that has the lock removes the events.
+  // If another process has the lock, that process removes the events.
   return pruned ?? none;
 }
 
@@ -74,7 +74,7 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   if (heldNames.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
-    // New events that must be kept have arrived.
+    // The month cannot be dropped, because new events that must be kept have arrived.
   }
   const past = heldNames.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;

@@ -194,7 +194,7 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // Prints an invalid setting and exits with its code.
+    // Throws if a setting is invalid, so that the command reports it and exits with code 2.
     readSettings(cli, command);
   },
 });

@@ -35,7 +35,10 @@ export interface Applied {
 /** A statement has at most 65 535 parameters. */
 const batchRows = 1_000;
 
-/** Runs in one transaction. Keeps segments of the API that `definitions` lacks. */
+/**
+ * Runs in one transaction. Keeps segments that were created by API calls, even if `definitions`
+ * lacks them.
+ */
 export function applyDefinitions(
   db: Database,
   environmentId: number,
@@ -165,7 +168,7 @@ function changedFields<Item extends object>(before: Item, after: Item): string[]
   );
 }
 
-/** For a file that describes a whole environment. */
+/** The section with the definitions in a file that describes a whole environment. */
 export const definitionsSection = (lists: readonly DefinitionList[]) =>
   defineSection({
     name: 'definitions',

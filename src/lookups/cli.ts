@@ -83,7 +83,7 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
   };
 }
 
-/** Segments of the API that the file now defines. */
+/** Keys of segments that API calls created and the file now defines. */
 function takenOver({ segments }: DefinitionChanges): string[] {
   const changed = segments.changed.filter(
     ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),

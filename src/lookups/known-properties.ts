@@ -60,7 +60,7 @@ export class KnownProperties {
   ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // Repeats only for a chunk with more names than the list can contain.
+    // The loop repeats only for a chunk with more names than the list can contain.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
@@ -106,8 +106,8 @@ export class KnownProperties {
   }
 
   /**
-   * Forgets whole environments until few enough names remain. The first is the one that has had no
-   * new name for the longest time.
+   * Forgets whole environments until few enough names remain. Begins with the environment that has
+   * had no new name for the longest time.
    */
   #forgetSome(except: number): void {
     let remembered = 0;
@@ -125,7 +125,7 @@ function sizeOf(names: Names): number {
   return Object.values(names).reduce((size, each) => size + each.size, 0);
 }
 
-/** Remembered names of one kind. The database may have more, and wider types. */
+/** Remembered names of one kind. The database may have more names, and wider types. */
 class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;

@@ -7,7 +7,7 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/** With the type `null`, a new name is a `string`, and a stored one keeps its type. */
+/** If the type is `null`, a new name gets the type `string`, and a stored name keeps its type. */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;
@@ -97,7 +97,10 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** Returns a page after or before a key. Properties are never removed. */
+/**
+ * Returns a page after or before a key. Properties are never removed, so a page before a key is
+ * never the last page.
+ */
 export async function pageProperties(
   db: Database,
   environmentId: number,

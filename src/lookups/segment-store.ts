@@ -113,7 +113,7 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-/** `isIn` is a condition on the users table, `u`. */
+/** `isIn` is a condition on the users table, whose alias is `u`. */
 export async function readMembers(
   db: Database,
   isIn: Expression<SqlBool>,

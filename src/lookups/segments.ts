@@ -137,7 +137,8 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
 }
 
 /**
- * Adds defaults. Bounded, so that a definitions file can contain all segments of an environment.
+ * Adds default values. Limits the number and size of segments, so that a definitions file can
+ * contain all segments of an environment.
  */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));

@@ -171,7 +171,7 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
   return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
-/** By key. A feature hides an event with the same name. */
+/** Lists features and events, sorted by key. A feature hides an event with the same name. */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })

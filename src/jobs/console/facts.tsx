@@ -62,7 +62,7 @@ const phaseNames: Readonly<Record<string, string>> = {
 
 type PhaseList = JobDetail['phases'];
 
-/** The job waits in the queue, or for a person to approve a plan. */
+/** True if the job waits in this phase: in the queue, or for the decision of a person. */
 function isWaiting(phases: PhaseList, at: number): boolean {
   const phase = phases[at]?.phase;
   return (

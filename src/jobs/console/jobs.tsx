@@ -84,7 +84,7 @@ export function Jobs(): VNode {
   );
 }
 
-/** This is not a state of jobs, but is in the same list. */
+/** An entry in the list of states that is not a state of jobs. */
 const withRefused = 'with_refused';
 const states: Options = [
   ['', 'All'],

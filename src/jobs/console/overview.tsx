@@ -23,7 +23,7 @@ import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
-/** Longer if no job is queued or running. */
+/** Pause between polls. It is longer if no job is queued or running. */
 const pauseOf = (record: OverviewRecord | undefined): number =>
   record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 
@@ -77,7 +77,7 @@ interface Line {
   readonly isBad: boolean;
   readonly says: string;
   readonly place?: ReturnType<NeedPlace> | null | undefined;
-  /** The page shows its buttons next to the sentence. */
+  /** The job whose buttons the page shows next to the sentence. */
   readonly job?: string | null;
 }
 

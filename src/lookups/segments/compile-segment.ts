@@ -23,8 +23,9 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * The condition that `scope.user` belongs to the environment and the segment, never null. Combine
- * it by `and`, so that PostgreSQL can use joins. The search path must contain `sluice`.
+ * Returns the condition that `scope.user` belongs to the environment and the segment. The condition
+ * is never null. Combine it with other conditions by `and`, so that PostgreSQL can use joins. The
+ * search path must contain `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;

@@ -46,7 +46,7 @@ export function testMember(
 
 const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
 
-/** Once, because unpacking a large object is expensive. */
+/** Extracts the member only once, because unpacking a large object is expensive. */
 function testExtracted(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -157,7 +157,8 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
- * After `in`, PostgreSQL hashes a subquery, but an array only if it is constant.
+ * After `in`, PostgreSQL always hashes the items of a subquery, but those of an array only if the
+ * array is constant.
  */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
@@ -171,14 +172,14 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/** One parameter for an array, because a statement has at most 65 535. */
+/** Returns an array as a single parameter, because a statement has at most 65 535 parameters. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
 /*
- * Only strings in the form of a number or date are compared. `case` checks it, because PostgreSQL
- * may evaluate the operands of `and` in any order.
+ * Only strings in the form of a number or date are compared. `case` checks the form, because
+ * PostgreSQL may evaluate the operands of `and` in any order.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -240,7 +241,7 @@ function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: 
   return sql`${stored} ${operator[comparison]} ${start}`;
 }
 
-/** False if the string is not a number. `isNumeral` accepts the same in JavaScript. */
+/** False if the string is not a number. `isNumeral` accepts the same strings in JavaScript. */
 function ifNumeral(
   stored: RawBuilder<string | null>,
   holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
@@ -253,7 +254,7 @@ function ifNumeral(
   end`;
 }
 
-/** For speed, the calendar is not in the regular expression. */
+/** For speed, the lengths of the months are not in the regular expression. */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -272,8 +273,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * In UTC by default. Removes decimals beyond six, which PostgreSQL would round. Only a text of more
- * than 26 bytes has them.
+ * Converts a date to an instant, in UTC if it has no offset. Removes decimals after the sixth,
+ * which PostgreSQL would round. Only a text of more than 26 bytes has so many decimals.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
@@ -305,8 +306,8 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * A JSON number, so `007` and `+1` are strings. PostgreSQL refuses exponents of more than three
- * digits. `ifNumeral` is the same in SQL.
+ * True if the text is a JSON number, which `007` and `+1` are not. PostgreSQL refuses exponents of
+ * more than three digits. `ifNumeral` is the same test in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

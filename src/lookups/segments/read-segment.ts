@@ -117,7 +117,7 @@ class Reader {
     return true;
   }
 
-  /** Further problems are not reported once the conditions or the problems are too many. */
+  /** True if there are too many conditions or problems. Further problems are then not reported. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
@@ -204,7 +204,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // The operator wrote the double negation.
+      // Shows a double negation as the operator wrote it.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':

@@ -5,7 +5,7 @@ import { describe, objectOf, published, rule, type Wording } from '../../base/op
 export const MAX_SEGMENT_DEPTH = 10;
 export const MAX_SEGMENT_CONDITIONS = 100;
 export const MAX_SEGMENT_VALUES = 1_000;
-/** String that a condition compares as a number or a date. */
+/** Maximum length of a string that a condition compares as a number or a date. */
 export const MAX_COMPARED_CHARS = 100;
 const maxSegmentStringChars = 1_024;
 const maxSegmentDays = 36_500;
@@ -36,7 +36,7 @@ export interface PropertyCondition {
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** 0 only together with `atMost`. */
+  /** Minimum number of events. It is 0 only together with `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
@@ -102,7 +102,7 @@ const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.B
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
-/** Every string contains the empty string. */
+/** Must not be empty, because every string contains the empty string. */
 const part = text(1, maxSegmentStringChars);
 /** PostgreSQL cannot convert the year 0000 and zone offsets of 16 hours or more. */
 const date = Type.String({
