@@ -87,7 +87,7 @@ const keepAliveTimeoutMs = 75_000;
 /** A path parameter may be longer than any id. */
 const maxParamLength = 4_096;
 
-/** It does not accept connections until `startHttpServer` makes it listen. */
+/** Creates a server, which does not accept connections until `startHttpServer` makes it listen. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
@@ -153,7 +153,10 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** In the order of the chapters of the API document. In a chapter, the core's routes are first. */
+/**
+ * Returns the routes in the order of the chapters of the API document. In a chapter, the core's
+ * routes are first.
+ */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

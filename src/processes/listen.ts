@@ -7,15 +7,15 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Connections that are accepted beyond the limit. They serve monitoring, and tell other clients why
- * they are refused.
+ * Maximum number of connections that are accepted beyond the limit. They serve monitoring, and tell
+ * other clients why their requests are refused.
  */
 const reserve = 32;
 
 /**
  * Tracks connections, because Node does not close those that never had a request. Beyond `max`, a
- * new connection replaces the one idle longest. If none is idle, it is accepted as a reserve, but
- * its requests are refused.
+ * new connection replaces the connection that has been idle for the longest time. If no connection
+ * is idle, the new one is accepted as a reserve, but its requests are refused.
  */
 class Connections {
   readonly #max: number;
@@ -88,8 +88,8 @@ class Connections {
   }
 
   /**
-   * Closes each connection after its current or next response, which announces it, so that clients
-   * reconnect to another server.
+   * Closes each connection after its current or next response. The response announces the end of
+   * the connection, so that clients reconnect to another server.
    */
   leave(): void {
     this.#isLeaving = true;

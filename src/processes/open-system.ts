@@ -32,7 +32,10 @@ import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
-/** A longer export fails: its snapshot keeps vacuum from removing old row versions everywhere. */
+/**
+ * An export that takes longer fails, because its snapshot keeps vacuum from removing old row
+ * versions everywhere.
+ */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
@@ -157,8 +160,8 @@ async function endPool(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Small loads that this process merges at a time, each on a database connection. Workers merge all
- * other loads.
+ * Number of small loads that this process merges at a time, each on a database connection. Workers
+ * merge all other loads.
  */
 const atATime = 2;
 /**

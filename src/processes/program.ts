@@ -33,8 +33,8 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe is asynchronous, so this waits for it. Open handles must not keep the process
-  // alive after that.
+  // Output to a pipe is asynchronous, so the exit waits for it. Open handles must not keep the
+  // process alive after that.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
@@ -74,7 +74,10 @@ const definitionLists = () => Promise.all(capabilities.flatMap((each) => each.de
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
-/** In the order of the help. Loading all commands takes half a second of processor time. */
+/**
+ * Commands in the order of the help. Each is loaded on demand, because loading all of them takes
+ * half a second of processor time.
+ */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
     start: async () => (await import('./service.ts')).start,

@@ -66,7 +66,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // Under overload, the operator needs the console. Its files are in memory and the same for
+    // Even under overload, the operator needs the console. Its files are in memory and the same for
     // everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
@@ -156,7 +156,10 @@ function createTokenCheck(token: string | null): (header: string | undefined) =>
   return (header) => matchesDigest(/^bearer +(\S+)$/i.exec(header?.trim() ?? '')?.[1] ?? '', digest);
 }
 
-/** Metrics contain no data of environments, so only METRICS_TOKEN closes them. */
+/**
+ * Metrics contain no data of environments, so they require no API key, but only METRICS_TOKEN if it
+ * is set.
+ */
 const showMetrics = route({
   at: 'GET /metrics',
   operationId: 'showMetrics',

@@ -38,7 +38,7 @@ type ServiceName = 'start' | 'serve';
 export interface HttpService {
   readonly system: System;
   readonly url: string;
-  /** In the order of a shutdown. */
+  /** The phases are in the order of a shutdown. */
   readonly drain: Phase;
   readonly stopListening: Phase;
   readonly closeSystem: Phase;
@@ -80,7 +80,10 @@ export async function openHttpService(system: System): Promise<HttpService> {
   };
 }
 
-/** Prints at any LOG_LEVEL. Output that is not a terminal gets a JSON line like the log's. */
+/**
+ * Prints at any LOG_LEVEL. If the output is not a terminal, prints a JSON line like those of the
+ * log.
+ */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
   terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
@@ -223,7 +226,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   return http;
 }
 
-/** The parts that accept work stop first, and those that others need last. */
+/** The parts that accept work stop first. The parts that other parts need stop last. */
 function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
   if (http !== null) phases.push(http.drain, http.stopListening);
@@ -234,7 +237,8 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // The server gets its signal at the start of the phase, so it stops even if time runs out.
+    // The database server gets its signal at the start of this phase, so it stops even if the time
+    // runs out.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

@@ -21,8 +21,8 @@ import { openSandboxes } from './open-system.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * A worker whose event loop makes no progress for so long is ended. This is longer than a lease, so
- * by then other workers can own its tasks.
+ * A worker is ended if its event loop makes no progress for this time. The time is longer than a
+ * lease, so other workers can already own its tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 

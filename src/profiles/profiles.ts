@@ -32,7 +32,10 @@ import {
 /** Time limit for a page of a search that no index supports. */
 const SEARCH_BUDGET_MS = 250;
 
-/** Later statements of a search read as many profiles as can be read in `searchStatementMs`. */
+/**
+ * The first statement of a search reads this number of profiles. Later statements read as many as
+ * can be read in `searchStatementMs`.
+ */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
 const searchStatementMs = 50;
@@ -180,7 +183,7 @@ export function readPropertyFilter(text: string): PropertyFilter {
   return { objects: values.map((json) => `{${JSON.stringify(name)}:${json}}`) };
 }
 
-/** Returns the value if it is also a boolean or a number in JSON. Keeps all digits of a number. */
+/** Returns the value if it is a boolean or a number in JSON. Keeps all digits of a number. */
 function unquoted(value: string): string[] {
   if (value === 'true' || value === 'false') return [value];
   const match = number.exec(value);

@@ -140,7 +140,10 @@ export async function previewSegment(
   }
 }
 
-/** Only a few such queries run at a time. Stops if the caller disconnects. */
+/**
+ * Counts the users of a segment. Only a few of these queries run at a time. Stops if the caller
+ * disconnects.
+ */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,

@@ -104,7 +104,10 @@ export async function readProfiles(
   return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
 }
 
-/** Last id of a range of `rows` profiles. `null` if fewer follow `after`. Reads only the index. */
+/**
+ * Returns the last id of the range of `rows` profiles that follow `after`. `null` if fewer profiles
+ * follow. Reads only the index.
+ */
 export function findRangeEnd(
   db: Database,
   entity: Entity,
@@ -240,7 +243,7 @@ export async function readHistory(
   return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
 }
 
-/** `null` if changes are not logged. */
+/** Returns the time since which all changes are logged. `null` if changes are not logged. */
 export function readChangesKeptSince(db: Database): Promise<string | null> {
   const since = instantText(sql`complete_since_at`);
   return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;

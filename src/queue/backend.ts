@@ -37,7 +37,9 @@ const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
 
-/** BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which. */
+/**
+ * Creates BullMQ's objects on Redis or PostgreSQL, so that other code does not depend on either.
+ */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
@@ -67,8 +69,8 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     max: 6,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than an idle worker's poll interval, so that connections stay open. A new one compiles
-    // BullMQ's functions again.
+    // Longer than an idle worker's poll interval, so that connections stay open. A new connection
+    // compiles BullMQ's functions again.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: schema }, monitor),
   });
@@ -97,7 +99,7 @@ function onRedis(server: RedisServer): QueueBackend {
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script's keys must be on one node of a cluster, which the text in braces determines.
+  // In a cluster, all keys of a script must be on one node. The text in braces determines the node.
   const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
@@ -138,7 +140,7 @@ function reconnectingBackend(
     );
 }
 
-/** Reconnects at the next request. */
+/** A connection that, after a loss, reconnects at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
@@ -146,14 +148,14 @@ class ForgivingConnection extends PostgresConnection {
   constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
     this.#monitor = monitor;
-    // The pool replaces a lost idle connection, and a query reports its own loss. BullMQ's
-    // listeners would report it once per BullMQ object.
+    // The pool replaces a lost idle connection, and a query reports the loss of its own connection.
+    // BullMQ's listeners would report each loss once per BullMQ object.
     this.pool.removeAllListeners('error');
     this.pool.on('error', () => undefined);
   }
 
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
-    // BullMQ may ask after `close`, and would never return the connection.
+    // BullMQ may ask for a connection after `close`, and would never return it.
     if (this.isClosing) throw new Error('the queue is closing');
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });

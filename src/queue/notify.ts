@@ -34,15 +34,15 @@ interface QueueNotifier extends TaskQueue {
 }
 
 /**
- * Adds a job for each due task. Its id has task and attempt, so two notices add one job. It is
- * removed when it ends. The order does not matter: a worker runs the next task in the ledger
- * (`findNextTasks`).
+ * Adds a job for each due task. The id of the job consists of task and attempt, so two notices add
+ * only one job. A job is removed when it ends. The order of the jobs does not matter, because a
+ * worker runs the next task in the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const names = [queueName, exportQueueName];
   const queues = new Map<string, Queue>();
   let isClosed = false;
-  // Most processes never notify a worker.
+  // A queue is opened only when it is used, because most processes never notify a worker.
   const open = (name: string): Queue => {
     const opened = queues.get(name);
     if (opened !== undefined) return opened;
@@ -96,7 +96,7 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   // have no effect.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
-  // Only ids and a version, because a later release may read the job.
+  // A job contains only ids and a version, because a later release may read it.
   const data = { v: 1, taskId, attempt };
   // Tasks of capabilities do not wait in the queue. Their jobs only wake a worker, so they go to
   // the front.
@@ -104,8 +104,8 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
 }
 
 /**
- * Limits calls to a silent queue. Otherwise, clients would collect them and send all when it is
- * back.
+ * Limits calls to a silent queue. Otherwise, clients would collect the calls, and send all of them
+ * when the queue is back.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -128,13 +128,13 @@ const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
 interface Consumer {
-  /** Also waits until the running jobs have ended. */
+  /** Stops taking jobs, and waits until the running jobs have ended. */
   close(): Promise<void>;
 }
 
 /**
  * A job's name determines its handler. A lost job does no harm: the ledger decides whether work is
- * due, and its notice is repeated.
+ * due, and the notice of due work is repeated.
  */
 export function consume(
   backend: QueueBackend,
@@ -151,8 +151,8 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      // BullMQ returns the job of a dead worker to the queue. The high limit keeps it from failing
-      // the job after several returns.
+      // BullMQ returns the job of a dead worker to the queue. After several returns, BullMQ would
+      // fail the job. The high limit prevents this.
       stalledInterval: 30_000,
       // Seconds to wait for a notice.
       drainDelay: 10,

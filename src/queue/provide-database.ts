@@ -28,14 +28,17 @@ export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Pr
 }
 
 /**
- * DATABASE_URL, even if it does not respond, or else the server running on DATA_DIR. Starts
- * nothing.
+ * Returns DATABASE_URL, even if its server does not respond. If it is not set, returns the URL of
+ * the server that runs on DATA_DIR. Starts nothing.
  */
 export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
   return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
-/** DATABASE_URL, or else the embedded server, which is started unless `share` finds it running. */
+/**
+ * Provides the database of DATABASE_URL or, if it is not set, the embedded server. With `share`,
+ * uses an embedded server that is already running. Otherwise, starts it.
+ */
 export async function provideDatabase(
   config: ProvideConfig,
   log: Logger,

@@ -25,7 +25,7 @@ export interface OpenRedisOptions
  * worker waits for work.
  */
 const silenceMs = 30_000;
-/** The client then asks the next sentinel. */
+/** After this time without a response, the client asks the next sentinel. */
 const sentinelTimeoutMs = 2_000;
 
 /**
@@ -110,7 +110,8 @@ const pauseMs = growing(100, 2_000);
 const answerMs = 5_000;
 
 /**
- * In a cluster, the connection may lead to any node. Throws within seconds if Redis is unavailable.
+ * Calls `talk` with a new connection. In a cluster, the connection may lead to any node. Throws
+ * within seconds if Redis is unavailable.
  */
 export async function askRedis<T>(
   server: RedisServer,

@@ -13,8 +13,9 @@ interface EarlierAnswer<JobId> {
 }
 
 /**
- * Claims a key in the request's transaction, for the job that it creates, if any. Waits for a
- * request that is using the key. Returns `null` if the key is new, otherwise the earlier response.
+ * Claims a key in the transaction of a request. `jobId` is the id of the job that the request
+ * creates, or `null`. Waits for another request that is using the key. Returns `null` if the key is
+ * new, otherwise the earlier response.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -41,8 +42,8 @@ export async function claimIdempotencyKey<JobId extends string | null>(
 }
 
 /**
- * Stores the response for a key that this transaction claimed. It is an object or, for an existing
- * job, the job's id.
+ * Stores the response for a key that this transaction claimed. The response is an object or, for an
+ * existing job, the job's id.
  */
 export async function storeAnswer(
   db: Database,

@@ -69,7 +69,9 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   return jobs;
 }
 
-/** Newest first, after the job `after`. `total` counts all pages. */
+/**
+ * Lists the jobs after the job `after`, newest first. `total` is the number of jobs on all pages.
+ */
 export async function pageJobs(
   db: Database,
   environmentId: number,
@@ -109,7 +111,7 @@ async function hasQueueRoom(db: Database, environmentId: number, max: number): P
   return unfinished < max;
 }
 
-/** Part of a job's document that all kinds share. */
+/** Part of a job's document that all kinds of jobs share. */
 export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
@@ -238,8 +240,9 @@ export async function forgetOld(db: Database): Promise<void> {
 }
 
 /**
- * Refuses a request if the environment has too many unfinished jobs, unless its key is known and
- * gets the earlier response. n concurrent requests may exceed the limit by n.
+ * Refuses a request if the environment has too many unfinished jobs. A request with a known
+ * idempotency key is not refused, because it gets the earlier response. n concurrent requests may
+ * exceed the limit by n.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

@@ -6,12 +6,13 @@ import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-// An environment's loads and deletions, which run one by one in the order of acceptance.
+// A lane contains the loads and deletions of an environment. They run one by one in the order of
+// acceptance.
 
 /** First key of the advisory lock. The second is the environment's id. */
 const laneLock = 0x4c414e45;
 
-/** Until the transaction ends, others cannot start, retry or add jobs in the lane. */
+/** Until the transaction ends, other transactions cannot start, retry or add jobs in the lane. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
 }
@@ -27,7 +28,10 @@ interface LaneHead {
   readonly jobId: string;
 }
 
-/** Next job, or `null` if one is running or none waits. To start it, lock the lane before. */
+/**
+ * Returns the next job, or `null` if a job is running or none waits. Lock the lane before this call
+ * if you want to start the job.
+ */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   const next = await firstRow<LaneHead & { status: string }>(prepared(db))`
     select kind, id, job_id as "jobId", status
@@ -39,7 +43,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
   return next?.status === 'queued' ? next : null;
 }
 
-/** Environments with waiting jobs and none running. */
+/** Returns the environments that have waiting jobs but no running job. */
 export function idleLanes(db: Database): Promise<number[]> {
   return columnOf<number>(prepared(db))`
     select environment_id as "environmentId"
@@ -50,7 +54,7 @@ export function idleLanes(db: Database): Promise<number[]> {
 }
 
 /**
- * Number of unfinished jobs ahead of a queued one, up to MAX_COUNTED_AHEAD. This subquery runs for
+ * Number of unfinished jobs ahead of a queued job, up to MAX_COUNTED_AHEAD. This subquery runs for
  * each row, so lists do not use it.
  */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
@@ -129,7 +133,9 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** A load's file must not be used again after a later deletion. */
+/**
+ * True if a deletion was accepted after the load. The file of the load must then not be used again.
+ */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
     select exists (

@@ -78,9 +78,9 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process until that ends.
- * Another task of the same process may have caused the losses. If the suspect's own process is
- * lost, too, the suspect is the cause.
+ * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process. Resolves when
+ * this process ends. Other tasks of the lost workers may have caused the losses. If the suspect's
+ * own process is lost, too, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

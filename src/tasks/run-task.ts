@@ -9,8 +9,8 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * `stopping` tells tasks that stop at once that the worker begins to stop. `deadline` tells all
- * others that the shutdown deadline is reached.
+ * When the worker begins to stop, `stopping` interrupts the tasks that stop at once. At the
+ * shutdown deadline, `deadline` interrupts all other tasks.
  */
 export interface StopSignals {
   readonly stopping: AbortSignal;
@@ -176,7 +176,9 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** All other environments count as never served. */
+/**
+ * Maximum number of environments that are remembered. All other environments count as never served.
+ */
 const maxRemembered = 1_000;
 
 /**

@@ -125,9 +125,9 @@ export function findNextTasks(
 }
 
 /**
- * Returns a query for a `with recursive` clause, in which the query must have the name `name`. It
- * finds the first task of each kind and environment, and skips from one to the next through the
- * index.
+ * Returns a query for a `with recursive` clause, which must give the query the name in `name`. The
+ * query finds the first task of each kind and environment, and skips from one to the next through
+ * the index.
  */
 export function firstOfEach(
   name: string,

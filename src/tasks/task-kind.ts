@@ -38,8 +38,8 @@ export interface Tolerance {
    */
   readonly transient: number;
   /**
-   * The same number if the last error is a server timeout, which the same work will probably reach
-   * again.
+   * Number of errors after which the task fails if the last one is a server timeout. The same work
+   * will probably reach the timeout again.
    */
   readonly timeout: number;
   readonly defect: number;
@@ -52,7 +52,9 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** If this many workers in a row are lost with the task, it counts as the cause, and fails. */
+  /**
+   * If this many workers in a row are lost with the task, the task counts as the cause, and fails.
+   */
   readonly maxLosses: number;
   /**
    * Maximum number of tasks that a worker runs at a time outside the queue (`Runner`). Default:

@@ -17,7 +17,10 @@ export const NOTIFIED_TASKS = 1_000;
 /** The maximum if no task of that kind and environment is running. */
 const repeatedTasks = 8;
 
-/** Returns due tasks with no notice, or one older than `olderThanMs`, and records a new one. */
+/**
+ * Returns due tasks without a notice, or with a notice that is older than `olderThanMs`. Records a
+ * new notice for each.
+ */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],

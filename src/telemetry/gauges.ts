@@ -16,8 +16,9 @@ export interface PoolCounts {
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
 /**
- * By name: help text, reader of the value, and labels. If there is one label, the reader may return
- * an object whose keys are the label's values. If there are several, it returns samples.
+ * Gauges by name. Each has a help text, a reader of the value, and labels. If there is one label,
+ * the reader may return an object whose keys are the label's values. If there are several labels,
+ * the reader returns samples.
  */
 export type Gauges<T> = Readonly<
   Record<

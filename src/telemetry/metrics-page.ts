@@ -29,7 +29,7 @@ interface MetricsSources {
   readonly figures: readonly FigureSeam[];
 }
 
-/** With a registry of its own, because a process may contain two systems. */
+/** Creates a page with its own registry, because a process may contain two systems. */
 export function createMetricsPage(
   counters: Metrics,
   { watch, health, pool, droppedLogLines, figures }: MetricsSources,
@@ -119,8 +119,8 @@ interface Distributions {
 }
 
 /**
- * Registers counted histograms. A histogram of prom-client cannot start with counts, so the object
- * has only what the registry uses.
+ * Registers histograms whose values are already counted. A histogram of prom-client cannot start
+ * with counts, so it is replaced by an object with the members that the registry uses.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -183,7 +183,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
       // Figures are read one after another, on one of the watch pool's two connections.
-      // /health/ready needs the other.
+      // /health/ready needs the other connection.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },

@@ -40,7 +40,7 @@ type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Seconds, from a single record on an idle machine to an upload of gigabytes. */
+/** Bounds in seconds, from a single record on an idle machine to an upload of gigabytes. */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -85,7 +85,7 @@ export class Metrics {
     batches: new EntityMetrics(),
   } as const;
   readonly #routes = new Map<string, RouteMetrics>();
-  /** In seconds, by pattern of the route. */
+  /** Durations of requests in seconds, by pattern of the route. */
   readonly durations = new Map<string, Distribution>();
   readonly #openPage: (metrics: Metrics) => Promise<MetricsPage>;
   #page: Promise<MetricsPage> | undefined;
@@ -94,7 +94,7 @@ export class Metrics {
     this.#openPage = openPage;
   }
 
-  /** From sending the window's statement until its commit. */
+  /** `seconds` is the time from sending the window's statement until its commit. */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
     windowRecords.add(records);
@@ -109,7 +109,7 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /** Once per route, with its pattern instead of a request's path. */
+  /** Call it once per route, with the pattern of the route instead of the path of a request. */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const existing = this.#routes.get(key);
@@ -139,8 +139,8 @@ export class Metrics {
 
 /**
  * Counts incoming records per minute for the console's plot. One statement stores the counts of all
- * environments every few seconds. A killed process loses those not yet stored, but the ledger is
- * complete.
+ * environments every few seconds. A killed process loses the counts that are not stored yet, but
+ * the ledger is complete.
  */
 export class Rates {
   readonly #db: Database;

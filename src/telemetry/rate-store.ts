@@ -13,7 +13,9 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
   sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
 const periodMinutes = Object.values(RATE_PERIODS);
 
-/** In the order of environments, so that two processes cannot block each other. */
+/**
+ * Writes the counts in the order of environments, so that two processes cannot block each other.
+ */
 export async function addRates(
   db: Database,
   countsByEnvironment: ReadonlyMap<number, Counted>,

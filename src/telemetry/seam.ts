@@ -4,8 +4,8 @@ import type { FoundNeed } from '../domain/need.ts';
 import type { Gauges } from './gauges.ts';
 
 /**
- * Read with the watch pool, at intervals of at least several seconds. `sluice status` shows the
- * fields of the result.
+ * Figures that are read with the watch pool, at intervals of at least several seconds. `sluice
+ * status` shows the fields of the result.
  */
 export interface Figures {
   read(watch: pg.Pool): Promise<object>;
@@ -22,7 +22,7 @@ export type Failure = object & { readonly endedAt: Date };
 export interface FigureSeam {
   /** Unfinished work, for `/metrics` and `sluice status`. */
   readonly backlog?: Figures;
-  /** Slower with more stored data. Only for `/metrics`. */
+  /** Figures that take longer to read with more stored data. Only for `/metrics`. */
   readonly totals?: Figures;
   /** Stored and removed rows, for `/metrics` and `retention` in `sluice status`. */
   readonly retention?: Figures;
@@ -32,5 +32,5 @@ export interface FigureSeam {
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }
 
-/** Why the service cannot start, or `null`. Called after migrations. */
+/** Returns why the service cannot start, or `null`. Called after migrations. */
 export type Preflight = (pool: pg.Pool, config: Config) => Promise<string | null>;

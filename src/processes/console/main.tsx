@@ -83,9 +83,8 @@ function NotFound(): VNode {
 }
 
 /**
- * Replaces a screen that failed, or whose code did not load. If an outage was the reason, it
- * reloads the page after the outage. Otherwise, the server is probably newer, and the user can
- * reload.
+ * Replaces a screen that failed, or whose code did not load. If an outage was the reason, the page
+ * is reloaded after the outage. Otherwise, the server is probably newer, and the user can reload.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

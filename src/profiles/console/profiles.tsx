@@ -77,7 +77,10 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-/** May be an estimate: the number comes from the preview of exports, which limits its time. */
+/**
+ * Shows the number of profiles. It may be an estimate, because the preview of exports counts them
+ * within a time limit.
+ */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
   const { data } = useData(entity, (signal) => post<ExportPreview>(`${exportsPath}/preview`, body, signal));

@@ -1,6 +1,6 @@
 /**
- * Checks of `sluice status`. One that throws or hangs becomes a finding. Checks start no services
- * and migrate nothing. Findings contain no secrets.
+ * Checks of `sluice status`. A check that throws or hangs becomes a finding. Checks start no
+ * services and migrate nothing. Findings contain no secrets.
  */
 
 import { readFile } from 'node:fs/promises';

@@ -20,11 +20,11 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   readonly run: () => Promise<readonly Finding[]>;
-  /** For a check that throws or takes too long. */
+  /** Returns advice for a check that throws or takes too long. */
   readonly advise: (error: unknown) => string;
 }
 
-/** In the order of the checks. Never throws. */
+/** Returns the findings in the order of the checks. Never throws. */
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const runs = checks.map(({ name, deadlineMs, run, advise }) => {
     const fail = (error: unknown): Finding[] => {

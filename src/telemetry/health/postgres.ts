@@ -86,7 +86,9 @@ function judgeConnections({ most, used }: ServerFacts, config: Config): Finding 
 const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
-/** By name, with the test of the value (in the unit of `pg_settings`) and the advice. */
+/**
+ * Harmful settings by name. Each has a test of its value (in the unit of `pg_settings`) and advice.
+ */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>
 > = {
@@ -109,7 +111,10 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/** Leases depend only on the database's clock, but links and idempotency also on this machine's. */
+/**
+ * Leases depend only on the clock of the database, but links and idempotency also depend on the
+ * clock of this machine.
+ */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(
@@ -120,7 +125,7 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
   // The server may have read its clock at any moment of the round trip, so the difference may be
-  // wrong by half of it.
+  // wrong by half of the time of the round trip.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

@@ -15,7 +15,8 @@ export interface HealthReport {
 }
 
 /**
- * A check throws or hangs if its part is unavailable. A part in the database has `null` instead.
+ * A check throws or hangs if its part is unavailable. A part that is in the database has `null`
+ * instead of a check.
  */
 type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 

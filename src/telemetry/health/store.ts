@@ -41,8 +41,8 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * Costs grow with unfinished jobs, not stored ones: every table of jobs has an index on them, and
- * tasks_running_idx has the running chunks.
+ * The cost depends on the number of unfinished jobs, not of stored jobs. Every table of jobs has an
+ * index on unfinished jobs, and tasks_running_idx contains the running chunks.
  */
 const backlogStatement = `
   select
@@ -78,8 +78,8 @@ const outcomeColumns = recordOutcomes.map((outcome) => `rows_${outcome}`);
 export interface LoadRows extends Readonly<Record<(typeof recordOutcomes)[number], number>> {
   readonly entity: string;
   /**
-   * Completed loads whose outcomes do not add up to the records read, or whose records read differ
-   * from those received.
+   * Number of completed loads with a difference: the outcomes do not add up to the number of
+   * records read, or this number differs from the number of records received.
    */
   readonly differences: number;
 }
@@ -106,7 +106,10 @@ interface EnvironmentNeeds extends NeedCounts {
   readonly environmentId: number;
 }
 
-/** Latest jobs searched for failures, so that the cost does not grow with stored jobs. */
+/**
+ * Number of the latest jobs that are searched for failures. This limit keeps the cost from growing
+ * with the number of stored jobs.
+ */
 const failuresAmong = 10_000;
 
 const needsStatement = `
