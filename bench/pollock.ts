@@ -159,7 +159,7 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
   };
 }
 
-/** An item that occurs twice in both lists counts twice. */
+/** Number of items that both lists contain. An item that occurs twice in both counts twice. */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
   for (const item of one) counts.set(item, (counts.get(item) ?? 0) + 1);

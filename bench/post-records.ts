@@ -100,7 +100,7 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end, each connection may wait for one response. Other requests without one have
+    // At the end, each connection may wait for one response. Other requests without a response have
     // failed.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,

@@ -50,9 +50,9 @@ export const bundleOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // A name changes only in a conflict. `keepNames` would set the names of functions at run time,
-  // which costs a third of the processor time of a single record
-  // (docs/decisions/single-records.md).
+  // The name of a function changes only if it conflicts with another name. `keepNames` would set
+  // the names of functions at run time, which costs a third of the processor time of a single
+  // record (docs/decisions/single-records.md).
   minify: false,
   sourcemap: true,
   logLevel: 'warning',

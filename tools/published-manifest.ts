@@ -1,7 +1,7 @@
 /**
  * Runs in `npm pack`: `prepack` writes the manifest of the published package, and `postpack`
- * restores package.json. Bundled packages are not dependencies: npm would install them again
- * (docs/decisions/packaging.md).
+ * restores package.json. Bundled packages are left out of the dependencies, because npm would
+ * install them again (docs/decisions/packaging.md).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -22,8 +22,8 @@ export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
   /**
-   * Capabilities in use, by environment. Until its uses are read, an environment is assumed to use
-   * none.
+   * Capabilities in use, by environment. An environment is assumed to use none until its uses are
+   * read.
    */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();

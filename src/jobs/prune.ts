@@ -93,7 +93,7 @@ export async function pruneExports(
   const exports = await inBatches(async () => {
     const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
-      // A lost attempt may have left more files.
+      // The folder may also contain files of a lost attempt.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }

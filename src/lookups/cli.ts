@@ -45,7 +45,7 @@ problem is named with its line), or lacks a protected segment.`,
   ],
   run: async (invocation) => {
     const { cli, argument: file, flags, env, terminal, json } = invocation;
-    // First, so that problems in the file are reported even without a database.
+    // The file is read first, so that its problems are reported even without a database.
     const lists = await cli.definitionLists();
     const read = (bytes: Uint8Array) => readDefinitionsFile(bytes, lists);
     const items = await readOperatorFile(file, read, invocation);

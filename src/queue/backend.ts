@@ -57,7 +57,7 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
   return redisUrl === null ? onPostgres(databaseUrl, target.monitor) : onRedis({ redisUrl, redisCa });
 }
 
-/** Creates or updates the schema `bullmq`, once per database if the queue is in PostgreSQL. */
+/** Creates or updates the schema `bullmq` for a queue in PostgreSQL. */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, schema);
 }

@@ -92,8 +92,8 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // The job of a dead worker stays in the queue for a while. A repeated notice with its id would
-  // have no effect.
+  // The job of a dead worker stays in the queue for a while. A repeated notice with the same id
+  // would have no effect.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // A job contains only ids and a version, because a later release may read it.

@@ -125,8 +125,8 @@ async function releaseClaim<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // A transient error is normal, because the new owner or a cancellation ended the session.
-    // Another error may have come after the commit that ended the task.
+    // A transient error is normal, because the new owner or a cancellation ended the session. Any
+    // other error may have occurred after the commit that ended the task.
     return sort === 'transient' ? log.info(line, lostClaim) : log.warn(line, lostClaim);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);

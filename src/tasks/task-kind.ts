@@ -49,7 +49,7 @@ export interface Tolerance {
 export interface TaskKind<Context> {
   readonly name: TaskKindName;
   readonly label?: (task: TaskClaim) => string;
-  /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
+  /** Whether a stopping worker releases the task immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
   /**

@@ -123,8 +123,8 @@ function happened(
 
 /**
  * Users with `atLeast` to `atMost` events. If this query is a derived table, PostgreSQL can count
- * the events of all users or of one. In `in (select …)`, it would keep all counts in memory, or
- * scan the events for each user.
+ * the events of all users or of one user. In `in (select …)`, it would keep all counts in memory,
+ * or scan the events for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

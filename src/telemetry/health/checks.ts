@@ -185,8 +185,8 @@ function passwordsOf(url: string | null): string[] {
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
 /**
- * Fault of the Redis server with the queue, or `null`. If `away`, Redis does not respond, and all
- * queued work waits.
+ * Fault of the Redis server that contains the queue, or `null`. If `away`, Redis does not respond,
+ * and all queued work waits.
  */
 export async function findRedisFault(
   config: RedisConfig,

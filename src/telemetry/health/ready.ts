@@ -25,7 +25,9 @@ export interface Health {
   check(): Promise<HealthReport>;
 }
 
-/** A prober that waits for one second still gets the other parts if the queue hangs. */
+/**
+ * If the queue hangs, a prober that waits for one second still gets the states of the other parts.
+ */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
 /** Logs each change once, with the reason. */
