@@ -98,7 +98,7 @@ describe('Ctrl-C', () => {
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
     // The export needs a worker, and only the command could start one. Because the command sees the
-    // worker inserted below, it starts none, and the export keeps waiting.
+    // worker inserted below, it starts no worker, and the export keeps waiting.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

@@ -77,7 +77,7 @@ test('a segment is exported from the first screen in four clicks', async () => {
   expect(clicks.count()).toBe(4);
 });
 
-test('the pages of a segment are good in every look', async () => {
+test('the pages of a segment are accessible and fit in every width and theme', async () => {
   const definition = { all: [{ property: 'plan', equals: 'pro' }, { event: 'paid' }] };
   const segment = { key: 'drawn', title: 'Drawn', definition };
   const { id } = await stage.post<{ id: number }>('/v1/segments', segment);

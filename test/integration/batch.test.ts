@@ -90,7 +90,7 @@ let count = 0;
 
 describe('a batch', () => {
   // proves: batch-order
-  test('a batch ends as its records sent one by one: users, companies, and events with the company of their user at that moment', async () => {
+  test('a batch stores its records as if they came one by one: users, companies, and events with the company of their user at that moment', async () => {
     const batches = fc.array(fc.array(fc.oneof(identify, company, track), { maxLength: 12 }), {
       maxLength: 4,
     });

@@ -17,7 +17,7 @@ import { readCsvRows, readNdjsonRows } from '../unit/mapping/read-rows.ts';
  * the budget in the same commit.
  */
 
-/** Some kernels do not count the processor time of processes in nanoseconds. */
+/** True if the kernel counts the processor time of processes in nanoseconds. */
 const isCounted = existsSync('/proc/self/schedstat');
 const budgets = { csv: 0.98, ndjson: 1.9, newUsers: 1.25, changedUsers: 1.15, event: 1.25 };
 

@@ -95,7 +95,7 @@ function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
 }
 
 // proves: keeps-existing
-test('a load with existing=keep ends as its records one by one, each adding only missing values', async () => {
+test('a load with existing=keep stores its records as if they came one by one, each adding only missing values', async () => {
   const property = fc.asyncProperty(fc.array(file, { minLength: 2, maxLength: 4 }), async (files) => {
     const environmentId = await newEnvironment(t.system);
     const oracle = new SerialOracle();

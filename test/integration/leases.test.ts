@@ -38,7 +38,7 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
 /**
- * Ways to claim a task. Each function claims one, and returns a function that reports whether
+ * Ways to claim a task. Each function claims a task, and returns a function that reports whether
  * another worker could claim the same task.
  */
 const claims = {
@@ -74,7 +74,7 @@ test.each(Object.entries(claims))(
   },
 );
 
-test('a notice from before the clock went back is repeated, and a wait from before it is over', async () => {
+test('a notice is repeated and a wait is over if they are from before the clock went back', async () => {
   const { loadId } = await start();
   const due = async () => (await takeUnnotifiedTasks(db, ['chunk'], 5_000)).length;
   const hour = sql`now() + interval '1 hour'`;

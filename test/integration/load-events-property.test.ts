@@ -151,7 +151,7 @@ describe('chunks in any order, some at a time', () => {
   afterAll(() => t.close());
 
   // proves: counts-balance, events-once, plan-exact
-  test('events and profiles of a file end as its records one by one, and its plan counts the same', async () => {
+  test('events and profiles of a file are stored as if its records came one by one, and its plan counts the same', async () => {
     const property = fc.asyncProperty(
       fc.array(file, { minLength: 1, maxLength: 2 }),
       fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
@@ -207,7 +207,7 @@ describe.each(['postgres', 'redis'] as const)('through %s, by several workers', 
 
   // proves: events-once
   test.skipIf(skip)(
-    'files loaded one after another, the last twice, end as all their records one by one',
+    'files loaded one after another, the last twice, are stored as if all their records came one by one',
     async () => {
       const property = fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 3 }), async (files) => {
         const environmentId = await newEnvironment(t.system);

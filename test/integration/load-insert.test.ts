@@ -98,7 +98,7 @@ describe('a load into an environment without users', () => {
   });
 });
 
-test('ids whose stored hashes are equal end as any others, in any order of chunks', async () => {
+test('ids whose stored hashes are equal are stored like any others, in any order of chunks', async () => {
   const [a = '', b = '', c = ''] = collidingTexts(3);
   const { rows } = await sql`
     select distinct hashtextextended(id, 0)::text from unnest(${[a, b, c]}::text[]) id`.execute(t.system.db);

@@ -43,7 +43,7 @@ describe('chunks merged in any order, some at a time', () => {
   afterAll(() => t.close());
 
   // proves: one-by-one, plan-exact
-  test('a load onto any table ends as its records one by one, its dry run counts the same, and its plan has its rows and is applied exactly', async () => {
+  test('a load onto any table stores its records as if they came one by one, its dry run counts the same, and its plan has its rows and is applied exactly', async () => {
     const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
     const property = fc.asyncProperty(
       fc.option(randomFile, { nil: null, freq: 3 }),
@@ -137,7 +137,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
 
   // proves: one-by-one
   test.skipIf(skip)(
-    'loads accepted one after another end as all their records one by one, and the last repeated changes nothing',
+    'loads accepted one after another store all records as if they came one by one, and a repetition of the last changes nothing',
     async () => {
       const property = fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 3 }),

@@ -11,7 +11,7 @@ import { openTestSystem } from '../support/servers/system.ts';
 
 /**
  * For each call of a prepared statement, PostgreSQL makes a new plan if the values promise a
- * cheaper one. For these statements, planning takes longer than execution, so they must be planned
+ * cheaper plan. For these statements, planning takes longer than execution, so they must be planned
  * only once.
  */
 test('the statements of single records are planned once', async () => {

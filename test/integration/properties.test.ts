@@ -157,7 +157,7 @@ describe('bounds', () => {
   const many = (from: number, count: number) =>
     Array.from({ length: count }, (_, n) => `p${String(from + n).padStart(6, '0')}`);
 
-  test('a full list takes no more names, warns once, and claims to know any other name', async () => {
+  test('a full list of properties takes no more names, warns once, and counts any other name as known', async () => {
     const messages: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(line) });
     const knownProperties = new KnownProperties(log);
@@ -180,8 +180,8 @@ describe('bounds', () => {
     await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
-    // A new process reads a list that is already full. It must still widen the types of the listed
-    // properties.
+    // A new process reads a list that is already full. The process must still widen the types of
+    // the listed properties.
     const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });

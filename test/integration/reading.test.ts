@@ -70,7 +70,7 @@ describe('a search that no index helps', () => {
   );
 
   // proves: bounded-search
-  test('a search waits for its turn, while a profile, a page of profiles and events are read at once', async () => {
+  test('a search waits for its turn, while a profile, a page of profiles and events are read immediately', async () => {
     const { reader } = t.system;
     const gate = closedGate();
     const busy = Array.from({ length: 20 }, () => reader.inTurn(() => gate.pass()));

@@ -199,7 +199,7 @@ test('loads count, write and mark as if every record was merged, with any steps 
 });
 
 // proves: unchanged-exact
-test('loads of a few files, and single records between them, end as all records one by one', async () => {
+test('loads of a few files, with single records between them, store all records as if they came one by one', async () => {
   const recordsOf = (
     action: Step & { kind: 'identify' | 'identify company' },
   ): UserRecord | CompanyRecord => {
@@ -314,7 +314,7 @@ describe('a record whose profile has its digest', () => {
     expect(await plans(where)).toEqual(['free', 'free']);
   });
 
-  test('a record is still passed over after a single record without new values', async () => {
+  test('a record still counts as unchanged after a single record without new values', async () => {
     const where = await site();
     await loadAt(where, csv('a,,free'));
     const row = {
@@ -332,7 +332,7 @@ describe('a record whose profile has its digest', () => {
 });
 
 // proves: unchanged-exact
-test('chunks that run at once, of loads of the same keys, end as the files one after another', async () => {
+test('concurrent chunks of loads of the same keys store the files as if they came one after another', async () => {
   const lines = Array.from({ length: 400 }, (_, n) => `u${n % 150},,${n}`);
   const first = `user_id,company_id,plan\n${lines.join('\n')}\n`;
   const second = `user_id,company_id,plan\n${lines.toReversed().join('\n')}\n`;

@@ -57,7 +57,7 @@ test('a stop between two attempts throws the reason of the signal', async () => 
   expect(waits).toEqual([10]);
 });
 
-test('a stop does not hide an error that does not pass', async () => {
+test('a stop does not hide an error that is not transient', async () => {
   const policy = { isTransient: () => false, signal: AbortSignal.abort(new Error('stopped')) };
   await expect(retry(policy, failing(9))).rejects.toThrow('1');
 });

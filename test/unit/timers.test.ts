@@ -8,7 +8,7 @@ const tooLate = (): never => {
 };
 const countTimers = () => getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
-test('work in time has its result and no timer, and late work has the fallback', async () => {
+test('work in time returns its result and leaves no timer, and late work returns the fallback', async () => {
   const timersBefore = countTimers();
   expect(await withDeadline(Promise.resolve(7), 60_000, tooLate)).toBe(7);
   await expect(withDeadline(Promise.reject(new Error('refused')), 60_000, tooLate)).rejects.toThrow(

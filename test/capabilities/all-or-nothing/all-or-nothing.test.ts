@@ -218,7 +218,7 @@ test('a mirror that fails while it removes profiles is undone', async () => {
   expect(await profiles()).toEqual(profilesBefore);
 });
 
-test('a cancelled undo leaves the rest, can be retried, and frees the lane', async () => {
+test('a cancelled undo changes no more profiles, can be retried, and frees the lane', async () => {
   const load = await halfLoaded();
   const profilesBefore = { u2: { metadata: { plan: 'pro' }, company: null } };
   await cancelLoad(quiet, environmentId, load.jobId);

@@ -112,7 +112,7 @@ test('the run of a schedule ends after the undo of its load, and says that it is
   expect(await stateOf(jobId)).toBe('undone');
 });
 
-test('a value other than undo is refused with the option at fault', async () => {
+test('an import with another on_failure than undo is refused with the option at fault', async () => {
   const refused = await server.json<ErrorBody>('/v1/imports?on_failure=keep', {
     method: 'POST',
     body: 'user_id\nu1\n',

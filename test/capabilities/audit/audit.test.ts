@@ -354,7 +354,7 @@ test('refused credentials of many addresses are counted in a bounded number of e
   expect(rows.some(({ address }) => address?.includes('forged'))).toBe(false);
 });
 
-test('names cannot add lines, hide text or grow without bound', async () => {
+test('names in an entry cannot add lines, hide text or grow without bound', async () => {
   const log = openLog(t.system);
   const evil = `nightly\n2026-11-20 root key.created\u202e\u0000\u200b\ud800${'x'.repeat(10_000)}`;
   const details = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`field${n}`, `"\\${evil}`]));

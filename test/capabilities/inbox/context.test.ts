@@ -3,7 +3,7 @@ import { classifyName, placedNames } from '../../../src/capabilities/inbox/conte
 
 const fileId = '01a1f9bc-dcef-7d92-823d-9ad39648de07';
 
-test('a name makes a file loadable, left or unknown', () => {
+test('the name of a dropped file decides whether it is loaded, left alone or unknown', () => {
   for (const name of [
     'a.csv',
     'A.CSV',

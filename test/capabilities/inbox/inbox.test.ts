@@ -370,7 +370,7 @@ describe('a file that is not taken', () => {
     for (const name of leftNames) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
     // Files are taken in order. Once the last file is concluded, the watcher has also seen all
-    // others.
+    // other files.
     await drop(join(folder, 'last.csv'), users('last'));
     await concluded(folder, 'last.csv');
     await drop(join(folder, 'last.csv'), users('last again'));
@@ -637,7 +637,7 @@ describe('two processes, or a dead one', () => {
     expect(await hand.see()).toMatchObject([{ name: 'a.csv', inode }]);
   });
 
-  test('a file that grows after the look waits, and after its load is loaded again', async () => {
+  test('a file that grows before it is taken waits, and is loaded again if it grows later', async () => {
     const hand = await openByHand();
     const { folder } = hand;
     await drop(join(folder, 'a.csv'), users('a'));
@@ -727,7 +727,7 @@ describe('two processes, or a dead one', () => {
 
   // proves: inbox-once, inbox-stuck
   test.skipIf(process.getuid?.() !== 0)(
-    'a file that cannot be moved is loaded once, and closed folders delay no others',
+    'a file that cannot be moved is loaded once, and closed folders delay no other folders',
     async () => {
       const hand = await openByHand();
       const { system, inbox: opened, folder } = hand;
@@ -776,7 +776,7 @@ describe('two processes, or a dead one', () => {
   test.each([
     ['a hard link', (at: string, other: string) => link(at, other)],
     ['a symbolic link', (at: string, other: string) => rename(at, other).then(() => symlink(other, at))],
-  ])('%s that replaces a file after the look is not loaded', async (_what, change) => {
+  ])('%s that replaces a file before it is taken is not loaded', async (_what, change) => {
     const hand = await openByHand();
     await drop(join(hand.folder, 'a.csv'), users('a'));
     const file = await only(hand.see());

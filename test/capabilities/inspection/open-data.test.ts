@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
 /**
- * Files published by public bodies. The second item names the column that identifies a record: the
- * first column whose values are distinct, complete and not dates. `null` if there is none.
+ * Files published by public bodies, each with a title, the column that identifies a record, and the
+ * content. The column is the first one whose values are distinct, complete and not dates. `null` if
+ * there is no such column.
  */
 const files: readonly (readonly [string, string | null, string])[] = [
   [

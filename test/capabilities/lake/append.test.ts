@@ -258,7 +258,7 @@ describe('months that leave the database', () => {
   });
 
   // proves: lake-appends
-  test('each event is in the lake once, even if only some names leave a month', async () => {
+  test('each event is in the lake once, even if only events of some names leave a month', async () => {
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
     await addEvents(t, [0, 6, 7], 30);
     await append();

@@ -50,7 +50,7 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 71;
 
 // proves: lake-erasure
-test('a pruning or deletion that dies at any step removes the person, and only it', async () => {
+test('a pruning or deletion that dies at any step removes the person, and nobody else', async () => {
   let hasSurvived = false;
   for (let dieAt = 1; !hasSurvived; dieAt += stride) {
     const doomed = `doomed-${dieAt}`;

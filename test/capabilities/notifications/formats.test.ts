@@ -119,7 +119,7 @@ test('the path and query of a webhook are shown to nobody, and a chat has no sec
   );
 });
 
-test('names tell the channels of one host apart in the list, and a name is unique', async () => {
+test('subscriptions for channels of one host are listed with their unique names', async () => {
   const url = `${receiver.url}/x`;
   const { id } = (await add({ url, format: 'slack', name: 'ops' })).body;
   const command = ['notifications', 'add', '--url', `${url}y`, '--format', 'slack', '--name'];

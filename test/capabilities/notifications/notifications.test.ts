@@ -420,7 +420,7 @@ describe('a receiver', () => {
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   });
 
-  test('a receiver with a new secret gets signatures by both for the requested hours', async () => {
+  test('a receiver gets signatures by the old and the new secret for the requested hours', async () => {
     const { id, secret } = await subscribe();
     const { environmentId } = t.environment;
     const nextSecret = await rotateSecret(t.system, environmentId, id, 24);
@@ -441,7 +441,7 @@ describe('a receiver', () => {
 });
 
 describe('a sender', () => {
-  test('a sender that dies before its record is replaced once its lease ends', async () => {
+  test('a sender that dies before it records its delivery is replaced after its lease', async () => {
     await subscribe();
     await load();
     const { target } = await only();
@@ -497,7 +497,7 @@ describe('a sender', () => {
     expect(rows).toEqual([...Array(5).fill(released), expect.objectContaining({ state: 'delivered' })]);
   });
 
-  test('one receiver gets at most its number of sends at a time, for any claims', async () => {
+  test('one receiver gets a limited number of messages at a time, even by concurrent claims', async () => {
     await subscribe();
     for (let count = 0; count < 4; count++) await load();
     const { db } = t.system;

@@ -425,7 +425,7 @@ test('with a provider, a one-time link works only on the machine of the service'
   expect((await request({})).status).toBe(200);
 });
 
-test('the settings are refused together with what to do', () => {
+test('incomplete or wrong settings of the provider are refused with the setting at fault', () => {
   const none = {
     oidcIssuer: null,
     oidcClientId: null,

@@ -26,7 +26,7 @@ describe('a personal value', () => {
     expect(otherKey.hash('42')).not.toBe(values.hash('42'));
   });
 
-  test('a null removes its property and stays null', () => {
+  test('a null stays null, so that it removes its property', () => {
     for (const action of personalActions) expect(values.change(action, null)).toBeNull();
   });
 
@@ -46,7 +46,7 @@ describe('a personal property', () => {
     values,
   );
 
-  test('a personal property is matched by its path, or by its path as its name', () => {
+  test('a personal property is found at its path, or under a name that equals its path', () => {
     const changedProperties = properties.changeAll({
       email: 'a@b.c',
       plan: 'pro',

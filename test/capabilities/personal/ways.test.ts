@@ -331,7 +331,7 @@ describe('personal values', () => {
   });
 
   // proves: no-personal-records
-  test('personal values of rejects are stored nowhere, beside their place and reason', async () => {
+  test('personal values of rejects are not stored, but the place and reason of each reject are', async () => {
     const tenant = await addRuled('refused');
     const { key } = tenant;
     for (const [query, broken] of [
@@ -409,7 +409,7 @@ describe('personal values', () => {
     expect(JSON.parse(shortened)).toEqual(JSON.parse(expectedMetadata));
   });
 
-  test('changed values from an export are stored unchanged', async () => {
+  test('changed personal values are not changed again when they are sent back', async () => {
     const { key, environment } = await addRuled('back');
     await server.json('/v1/identify', { json: good, key });
     const profilesBefore = await readProfiles(t.system, environment.environmentId);

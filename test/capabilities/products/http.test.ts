@@ -257,7 +257,7 @@ describe('a key in the body', () => {
     expect(await send(new Uint8Array(gzipSync(large)))).toEqual([413, ['payload_too_large']]);
   });
 
-  test('unsent bodies with a key inside block only such calls of their address', async () => {
+  test('announced calls without a key in the header block only such calls from their address', async () => {
     const { key } = await tenant();
     const connections = await Promise.all(Array.from({ length: 4 }, () => server.connect()));
     for (const connection of connections) {

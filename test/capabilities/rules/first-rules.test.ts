@@ -91,7 +91,7 @@ test('first rules apply to records that share a statement with known rules', asy
 });
 
 // proves: rules-everywhere
-test('first rules wait for a writer that has looked at them and not yet written', async () => {
+test('first rules wait for a writer that has found no rules and has not written yet', async () => {
   await send(itemOf('users', 'held', 'gold'));
   const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
     await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
@@ -105,7 +105,7 @@ test('first rules wait for a writer that has looked at them and not yet written'
   await expect(send(itemOf('users', 'held', 'gold'))).rejects.toMatchObject(broken);
 });
 
-test('environments without rules cost no call of rules, in requests and loads', async () => {
+test('requests and loads of environments without rules do not call the rules', async () => {
   const { records } = rules;
   if (records === undefined) throw new Error('the capability judges no records');
   const spies = (['current', 'ofLoad', 'accept', 'forget'] as const).map((name) => vi.spyOn(records, name));

@@ -197,7 +197,7 @@ test('a schedule of another environment is hidden, and its name is free', async 
   expect(await listNames()).toEqual(['weekly']);
 });
 
-test('a key makes schedules of its scopes: loads with import, exports with both', async () => {
+test('a key with import makes schedules of loads, and with export also of exports', async () => {
   const keyOf = async (...scopes: ('read' | 'import' | 'export')[]) =>
     (await createApiKey(t.system.db, environmentId, { label: 'x', scopes })).key;
   const reader = await keyOf('read');

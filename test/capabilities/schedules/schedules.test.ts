@@ -624,7 +624,8 @@ describe('the exports of a schedule', () => {
     await add('kept');
     await doNow(schedule);
     await sql`update change_log set complete_since = current_position()`.execute(context.db);
-    // A cursor also expires if it is older than an open transaction in any database.
+    // The next cursor would also be expired if a transaction that began before `complete_since`
+    // were still open in any database.
     await waitFor('older transactions to end', async () => {
       const { rows } = await sql<{ over: boolean }>`
         select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + position_offset() >= complete_since as over

@@ -148,7 +148,7 @@ test.each([
     { entity: 'auto', preset: 'mixpanel' },
   ],
 ] as const)(
-  'a suppressed person is the only reason for a refusal, which has no text: %s',
+  'a record of a suppressed person is refused for that alone, without its text: %s',
   async (_, content, options) => {
     await suppress('gone');
     const { rules, ...loadOptions } = { rules: null, ...options };
@@ -286,7 +286,7 @@ test('a suppression waits for writers that started before, and deletes their rec
 });
 
 // proves: suppressed
-test('a suppression waits for a writer that has looked and not yet written', async () => {
+test('a suppression waits for a writer that has checked the person and not written yet', async () => {
   await send(user('late'));
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
   const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {

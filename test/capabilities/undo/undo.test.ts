@@ -223,7 +223,7 @@ describe('the plan of an undo', () => {
   test.each([
     ['max_changed', { maxChanged: { count: 1 } }],
     ['max_errors', { maxErrors: { count: 0 } }],
-  ])('an undo over %s fails and writes nothing, until it is retried without', async (_, guards) => {
+  ])('an undo that exceeds %s fails and writes nothing, until a retry omits the limit', async (_, guards) => {
     const wrongLoad = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
     await identify('u3', { plan: 'mine' });
     const profilesBefore = await profiles();

@@ -129,7 +129,7 @@ describe('the file of a load', () => {
   );
 
   // proves: load-again
-  test('a file survives the end of its upload, and its upload ends with the file', async () => {
+  test('a file remains when its upload expires, and an upload ends with its file', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
     const one = (await uploadAgain(first.body.job_id)).body;

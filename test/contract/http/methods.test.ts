@@ -36,7 +36,7 @@ describe('a GET with a body', () => {
     });
 
   test.each(['/v1/background_jobs', '/api/v1/analytics/exports/lookups/segments'])(
-    'a GET of %s with a body of no length is answered as without the body',
+    'a GET of %s with a body of unstated length is answered as without the body',
     async (path) => {
       for (let i = 0; i < 20; i++) expect(await get(path)).toBe(200);
     },

@@ -227,7 +227,7 @@ describe('lists of profiles', () => {
   });
 
   // proves: paging
-  test('a walk has each profile that stays exactly once, while others are added and removed', async () => {
+  test('a walk through the pages has each profile that stays exactly once, while others are added and removed', async () => {
     const tenant = await newTenant();
     const name = (n: number) => `u${String(n).padStart(4, '0')}`;
     const staying = Array.from({ length: 60 }, (_, n) => name(n * 10));

@@ -108,7 +108,7 @@ describe('events of a user', () => {
   });
 
   // proves: paging
-  test('a walk has each event once, and none of the events that arrive meanwhile twice', async () => {
+  test('a walk through the pages has each event once, and none of the events that arrive meanwhile twice', async () => {
     const day = (n: number) => new Date(Date.UTC(2025, 3, 1 + n)).toISOString();
     const events = Array.from({ length: 40 }, (_, n) => ({ id: `e${n}`, at: day(n) }));
     await store('walked', events);

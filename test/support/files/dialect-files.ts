@@ -233,8 +233,9 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Adds no cells in two cases. If the delimiter is a blank, spaces at the end of a line are not
-    // delimiters. If there is no header, the records determine the number of columns.
+    // Surplus cells are added, except in two cases. If the delimiter is a blank, spaces at the end
+    // of a line are not delimiters. If there is no header, the records determine the number of
+    // columns.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
     const present =

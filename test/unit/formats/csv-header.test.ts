@@ -37,7 +37,7 @@ describe('csv header', () => {
     });
   });
 
-  it('names in a file of ours keep their blanks', () => {
+  it('names in a file that the service wrote keep their blanks', () => {
     const columns = ['user_id', ' plan', 'first_seen_at', 'last_seen_at'];
     expect(readHeader(`${columns.join(',')}\n`)?.header.columns).toEqual(columns);
     expect(readHeader('user_id, plan,sluice_message\n')?.header.columns[1]).toBe(' plan');

@@ -183,7 +183,7 @@ it('20,000 keys are kept apart, and their repetitions are merged', () => {
     expect(properties).toEqual({ n: String(20_000 + Number(key.slice(1))) });
 });
 
-it('rows fit even if every byte of a chunk grows when escaped', () => {
+it('the rows of a chunk are read even if every byte grows when it is escaped', () => {
   const cell = '"'.repeat(15_000);
   const lines = Array.from({ length: 20 }, (_, index) => `u${index},"${cell.replaceAll('"', '""')}"`);
   const { rows } = readChunk(['user_id', 'q'], ',', Buffer.from(lines.join('\n')));

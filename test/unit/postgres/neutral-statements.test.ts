@@ -61,7 +61,7 @@ const conflictSets = [
 ];
 
 // proves: distributable
-it.each(['events', 'event_ids'])('every unique key of %s has the user', (table) => {
+it.each(['events', 'event_ids'])('every unique key of the table %s contains the user', (table) => {
   const createdKey = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
     migrations,
   );

@@ -74,7 +74,7 @@ test('lines that are dropped while others are written are reported', async () =>
   expect(readFileSync(file, 'utf8').replaceAll(long, 'long\n')).toBe('first\n3 dropped\nlong\nlast\n');
 });
 
-test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as lost', async () => {
+test.skipIf(process.platform !== 'linux')('lines on a full disk are counted as lost', async () => {
   const descriptor = openSync('/dev/full', 'w');
   cleanUpAfter('test', () => closeSync(descriptor));
   const sink = new LogSink(descriptor, () => 'dropped\n');

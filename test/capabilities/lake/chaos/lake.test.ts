@@ -100,8 +100,8 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
 );
 
 /**
- * Executes `statement` to take a lock. Kills the process that waits for this lock: `running` or, if
- * that is `null`, a new `sluice prune`.
+ * Executes `statement` to take a lock. Kills the process that waits for this lock. This process is
+ * `running`, or a new `sluice prune` if `running` is `null`.
  */
 async function killAt(
   t: TestSystem,

@@ -273,7 +273,7 @@ describe('a broken record in a sequence', () => {
     ['two numbers', pretty('1 2')],
     ['a brace too many', `${pretty('1')}}\n`],
     ['an end that is missing', pretty('1').slice(0, -2)],
-  ])('a record with %s is refused without the next one, which starts a line', async (_, record) => {
+  ])('a record with %s is refused, but not the next record, which starts a line', async (_, record) => {
     const text = `${good('u0')}${record}${good('u2')}`;
     for (const ends of [[], bytewise(Buffer.from(text))]) {
       const objects = recordsOf(await take(text, {}, ends)).filter((value) => typeof value === 'object');
