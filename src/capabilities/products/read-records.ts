@@ -17,11 +17,11 @@ export const readProduct: Readonly<Record<Preset, ReadProduct>> = {
 };
 
 /** Members that contain JSON as a string in Parquet files and some other files. */
-const jsonTexts: readonly string[] = [
+const jsonTexts: ReadonlySet<string> = new Set([
   ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
   ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
   ...['traits', 'context', 'metadata'],
-];
+]);
 
 /**
  * Reads a record of a product. The members `marked` of `parsed` and of the result are explained at
