@@ -70,7 +70,7 @@ async function run([stdin = '', stdout = '', stderr = '', cwd = '', words = '', 
   return code;
 }
 
-/** Writes synchronously, so that both outputs keep their order if they are the same file. */
+/** Writes synchronously, so that the outputs keep their order if both go to the same file. */
 function writerTo(file) {
   return new Writable({
     write(chunk, _, done) {

@@ -142,7 +142,8 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   const port = await freePort();
   const folder = await temporaryFolder();
   const localOptions = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
-  // Skips the start script of the image. It would only change the user and the owner of the data.
+  // Skips the start script of the image. The script would only change the user and the owner of the
+  // data.
   const here = options.map((text) =>
     text.replace('docker-entrypoint.sh ', '').replace('/run/secrets', secrets),
   );

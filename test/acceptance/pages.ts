@@ -67,8 +67,8 @@ export async function readPage(name: string): Promise<Page> {
 
 /**
  * Combines the pages of the API reference into one page. A call is correct if it returns any status
- * that its chapter lists. It may also return 403 or 404, because the service may lack the job, the
- * segment or the session of the example.
+ * that its chapter lists. The call may also return 403 or 404, because the service may lack the
+ * job, the segment or the session of the example.
  */
 export async function readReference(names: readonly string[]): Promise<Page> {
   const overview = await readPage('docs/api.md');

@@ -64,7 +64,8 @@ describe('an attack over HTTP', () => {
     await onSite({ queue: 'postgres' }, async (site) => {
       const [api] = await Promise.all([site.serve(), site.work()]);
       const hostile = await site.addEnvironment('hostile');
-      // These loads have no chunks. Therefore the first one never ends, and all others wait for it.
+      // These loads have no chunks. Therefore the first load never ends, and all other loads wait
+      // for it.
       await site.sql(
         `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, total_rows, chunk_count)
          select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 1, 1

@@ -18,7 +18,7 @@ interface Kill {
 
 /**
  * How much of the load is done when workers are killed. Each kill ends one worker, except for the
- * last, which ends all of them.
+ * last kill, which ends all workers.
  */
 const kills = [0.1, 0.5];
 

@@ -14,7 +14,9 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 30_000, seed: 7 });
 const table = oracleOf(file);
 
-/** Tests of the check itself. They prove no promise, so only `npm run test:all` runs them. */
+/**
+ * Tests of the check itself. These tests prove no promise, so only `npm run test:all` runs them.
+ */
 const testOfCheck = test.skipIf(process.env['SLUICE_TEST_SHORT'] === '1');
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {

@@ -41,8 +41,8 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The deletion below erases a user of this file. It therefore removes the file, and that
-      // removal hangs.
+      // The deletion below erases a user of this file. The deletion therefore removes the file, and
+      // that removal hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {

@@ -335,8 +335,8 @@ describe('deleted companies', () => {
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
     let ending: Promise<unknown> = Promise.resolve();
-    // The writer has found the company, so it creates only the user. It commits after the deletion
-    // has removed the company.
+    // The writer has found the company, so it creates only the user. The writer commits after the
+    // deletion has removed the company.
     await inTransaction(t.system.pool, async ({ client }) => {
       await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
         environmentId,

@@ -198,8 +198,8 @@ test('a segment of a random world has the documented users, and no user of anoth
         const rowsHere = rows.filter((row) => row.environment_id === environmentId);
         expect(new Set(rowsHere)).toEqual(new Set(expected));
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
-        // As a condition of a query, the segment is planned as joins. It must select the same
-        // users.
+        // If the segment is a condition of a query, PostgreSQL plans the segment as joins. The
+        // joins must select the same users.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
       }
     },

@@ -206,8 +206,8 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 test('archived events are in the lake and not in exports, which state the limit', async () => {
   const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
   await insertEvents(t, [...makeEvents(environmentId, 500, 14), ...makeEvents(neighbour, 50, 14)]);
-  // `signup` events are kept longer, so pruning cannot drop the whole month. It removes the other
-  // events in pieces.
+  // `signup` events are kept longer, so pruning cannot drop the whole month. Pruning removes the
+  // other events in pieces.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
   await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
     event_retention: [{ key: '*', days: 0 }],

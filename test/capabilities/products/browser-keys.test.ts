@@ -162,8 +162,8 @@ describe('a key for pages', () => {
       const headers = { origin, 'x-forwarded-for': address };
       return (await server.fetch(path, { key: null, json: { ...json, writeKey: pageKey }, headers })).status;
     };
-    // Refused records also count towards the limit. They take less time than accepted ones, so the
-    // test ends within the limit's window.
+    // Refused records also count towards the limit. They take less time than accepted records, so
+    // the test ends within the limit's window.
     const sendBatch = (records: number) =>
       post('192.0.2.3', '/v1/b', { batch: Array.from({ length: records }, () => ({ type: 'track' })) });
     const sendOne = (address: string) => post(address, '/v1/t', event);

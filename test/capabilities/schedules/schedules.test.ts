@@ -201,7 +201,8 @@ describe('the due times of schedules', () => {
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The schedule `waits` has a second run. It must not be claimed while the first one runs.
+    // The schedule `waits` has a second run. The second run must not be claimed until the first has
+    // ended.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });

@@ -46,7 +46,7 @@ test('an upload on S3 is loaded, and the links of its export are answered by S3'
   expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
   expect(answer.headers.get('content-disposition')).toBe('attachment; filename="users.ndjson"');
 
-  // An e-mail contains the links that `fileLinks` returns. They must also lead to S3.
+  // An e-mail contains the links that `fileLinks` returns. These links must also lead to S3.
   const exportJob = await requireExport(t.system, t.environment.environmentId, jobId);
   const { files, manifest } = await fileLinks(t.system, exportJob, 'http://us', linksExpireAt());
   expect([...files, manifest].map((link) => new URL(link?.url ?? '').origin)).toEqual(

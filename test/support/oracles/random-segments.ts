@@ -7,7 +7,7 @@ import type { Stored, World, WorldCompany, WorldEvent, WorldUser } from './segme
 
 export const now = new Date('2026-11-20T12:00:00.000Z');
 
-/** Names of properties and events. Four of them are also names of columns. */
+/** Names of properties and events. Four of these names are also names of columns. */
 const names = [
   ...['a.b', `it's "quoted"`, 'back\\slash', "'); drop table users; --"],
   ...listed('plan|__proto__|constructor|$1|%_|é😀|user_id|company_id|first_seen_at|last_seen_at'),
@@ -221,8 +221,8 @@ const eventCondition = fc
   }));
 
 /**
- * Values that one property has for different users, as JSON, and conditions on that property. They
- * cover far more combinations than random users with random properties.
+ * Values that one property has for different users, as JSON, and conditions on that property. These
+ * values and conditions cover far more combinations than random users with random properties.
  */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>

@@ -15,7 +15,7 @@ let administration: Promise<pg.Client> | undefined;
 
 /**
  * Runs statements over one connection of this process, because opening a connection costs more than
- * most of them.
+ * most statements.
  */
 async function administer(statement: string): Promise<void> {
   administration ??= connect();

@@ -116,7 +116,7 @@ export function kindOf(id: string): Kind {
   return id.split('-', 1)[0] as Kind;
 }
 
-/** Rejects if the connection is lost. */
+/** Sends the record with this id. Rejects if the connection is lost. */
 function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
   const { path, body } = requests[kindOf(id)](id);
   const headers = {
@@ -126,7 +126,7 @@ function postRecord(url: string, key: string, id: string, agent?: Agent): Promis
   return post(new URL(path, url), headers, body, agent);
 }
 
-/** Rejects if the connection is lost. */
+/** Posts an object as JSON. Rejects if the connection is lost. */
 export function post(
   url: URL,
   headers: Readonly<Record<string, string>>,

@@ -12,7 +12,7 @@ import { freePort } from './free-port.ts';
 interface RedisFleet {
   /** Value of REDIS_URL. */
   readonly url: string;
-  /** Returns a connection to the node at a port. It is closed when the fleet stops. */
+  /** Returns a connection to the node at a port. The connection is closed when the fleet stops. */
   look(port: number): Redis;
   /** Sends SIGKILL. */
   kill(port: number): Promise<void>;

@@ -23,8 +23,8 @@ const folders = [
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
 /**
- * Folder of the programs. `undefined` if no folder has all of them. Tests that need them are then
- * skipped.
+ * Folder of the programs. `undefined` if no folder has all of them. Tests that need the programs
+ * are then skipped.
  */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 

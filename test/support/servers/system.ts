@@ -50,7 +50,8 @@ export interface TestSystem extends Tenant {
   /** Starts another worker in this process, with its own connections. `close` stops it. */
   startWorker(write?: ExportWriter): RunningWorker;
   /**
-   * Opens a second system on the same data, as another process would. Close it before the first.
+   * Opens a second system on the same data, as another process would. Close the second system
+   * before the first.
    */
   openAnother(options?: { readonly databaseUrl?: string }): System;
   addEnvironment(name: string): Promise<Tenant>;

@@ -151,8 +151,8 @@ describe('a Parquet file', () => {
     ];
     const names = [Buffer.from('Zo\xeb', 'latin1'), Buffer.from('\ufffd \u{10000}')];
     const text = await bytesOf(bufferOf([{ name: 'name', data: names }] as never, { schema }));
-    // The reader passes on an invalid byte, so that the loader refuses the record. This is the same
-    // for every format.
+    // The reader passes on an invalid byte, so that the loader refuses the record. The readers of
+    // all formats do this.
     expect(text).toEqual(
       Buffer.concat([
         Buffer.from('{"name":"Zo'),

@@ -121,7 +121,7 @@ interface Schema {
 
 /**
  * Finds information that a schema should have but lacks. In `allOf`, checks only the first schema,
- * because the others only narrow it.
+ * because the other schemas only narrow the first.
  */
 function* findGaps(schema: Schema, place: string, isField: boolean): Generator<string> {
   if (schema.$ref !== undefined) return;

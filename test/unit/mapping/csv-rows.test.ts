@@ -27,7 +27,7 @@ function isBlank(raw: string, delimiter: string): boolean {
   return new RegExp(`^${cell}(?:${separator}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
-/** A simple implementation with which the reader is compared. It creates one object per record. */
+/** A simple reader for comparison. It creates one object per record. */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
   const parsedRecords = parse(text, {
     delimiter,

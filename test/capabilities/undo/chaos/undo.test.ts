@@ -7,7 +7,7 @@ import { waitFor } from '../../../support/wait-for.ts';
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
 /** A file that changes some users of `goodFile` and adds others. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
-/** A file with users of both other files. It is loaded during the undo. */
+/** A file with users of `goodFile` and `wrongFile`. This file is loaded during the undo. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
