@@ -4,7 +4,8 @@ export interface Poller {
   stop(): Promise<void>;
 }
 
-type Poll = () => void | Promise<void>;
+/** May return another time in milliseconds until the next poll. */
+type Poll = () => void | Promise<void> | Promise<number>;
 
 /** Polls immediately, and `everyMs` after the end of each poll. `poll` must not throw. */
 export function startPoller(everyMs: number, poll: Poll): Poller {
@@ -20,17 +21,17 @@ function start(everyMs: number, poll: Poll, isWatch: boolean): Poller {
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let current: Promise<void> = Promise.resolve();
-  const pause = (): void => {
+  const pause = (pauseMs: number): void => {
     timer = setTimeout(() => {
       current = run();
-    }, everyMs);
+    }, pauseMs);
     if (isWatch) timer.unref();
   };
   const run = async (): Promise<void> => {
-    await poll();
-    if (!isStopped) pause();
+    const pauseMs = (await poll()) ?? everyMs;
+    if (!isStopped) pause(pauseMs);
   };
-  if (isWatch) pause();
+  if (isWatch) pause(everyMs);
   else current = run();
   return {
     async stop() {

@@ -234,7 +234,7 @@ function endOf(child: ChildProcess): Promise<string> {
 
 // Data may cause an endless loop. Another thread watches the event loop and ends the process, whose
 // leases then lapse. While the machine sleeps, all threads pause, so this time does not count.
-const ticks = 20;
+const ticks = 10;
 
 /**
  * Source code of the thread. As a file, it would have a different path in the bundle, in the build

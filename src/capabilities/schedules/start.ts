@@ -11,22 +11,26 @@ import { hasOpenRun, insertRun, type NewRun, queueRuns, requeueRun } from './run
 import { hasSchedules, markConsidered } from './schedule-store.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
 
+/** Pause between polls while there are no schedules. */
+const REST_MS = 3 * RECONCILE_MS;
 const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
 /** Several processes may run this poller at the same time. Calls `onQueued` for new tasks. */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
-    await seeToSchedules(context).then(
-      (isQueued) => isQueued && onQueued(),
-      (error: unknown) =>
-        context.log.warn({ err: error }, 'looking after schedules failed; the next poll tries again'),
-    );
+    try {
+      if (!(await hasSchedules(context.db))) return REST_MS;
+      if (await seeToSchedules(context)) onQueued();
+    } catch (error) {
+      context.log.warn({ err: error }, 'looking after schedules failed; the next poll tries again');
+    }
+    return RECONCILE_MS;
   });
 }
 
+/** Returns true if it has queued tasks. */
 async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
-  if (!(await hasSchedules(context.db))) return false;
   await endWaitingRuns(context).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a run could not be ended; the next poll tries again'),
   );
