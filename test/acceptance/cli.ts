@@ -39,7 +39,7 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-/** Creates a folder, which is removed after the test or the file. */
+/** Creates a folder. It is removed after the current test, or after the last test of the file. */
 export async function temporaryFolder(until: 'test' | 'file' = 'test'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
   cleanUpAfter(until, () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
@@ -112,7 +112,10 @@ const usualEnv = () => ({ PATH: process.env['PATH'] ?? '', TMPDIR: tmpdir(), POR
 /** Commands that use the streams and the signals of their process. */
 const ownProcess: ReadonlySet<string> = new Set(['start', 'serve', 'work', 'psql']);
 
-/** Runs a command that ends by itself, in the command host if it needs no process of its own. */
+/**
+ * Runs a command until it ends by itself. Uses the command host, unless the command needs its own
+ * process.
+ */
 export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const { env = {}, cwd = process.cwd(), input = '' } = options;
   if (ownProcess.has(args[0] ?? '')) return startCli(args, options).finished;

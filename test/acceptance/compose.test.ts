@@ -37,11 +37,12 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // In Docker, every account can read the folder of mounted secrets, so this folder gets the same
-  // rights.
+  // In Docker, every account can read mounted secrets. The test therefore lets every account read
+  // its folder of secrets.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);
-  // Containers refer to each other by name. These files refer to addresses on this machine instead.
+  // In Docker, these two secrets refer to containers by name. Here, they contain addresses on this
+  // machine instead.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
   const mounts = ['data', 'inbox'].map((name) => join(host, name));

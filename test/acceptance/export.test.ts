@@ -10,7 +10,7 @@ import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** `null` if the test uses the embedded database. */
+/** A database on the server of the tests. `null` if the test uses the embedded server. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   dataDir = await temporaryFolder();

@@ -34,7 +34,10 @@ interface Command {
   readonly printed: readonly string[];
 }
 
-/** Pages that abbreviate the responses in their examples. Only the statuses are compared. */
+/**
+ * Pages that abbreviate the responses in their examples. For these pages, only the statuses of the
+ * responses are compared.
+ */
 const guides: ReadonlySet<string> = new Set(['docs/loads.md', 'docs/exports.md']);
 
 const looksAtJob = /(background_jobs|exports\/jobs)\/|sluice jobs/;
@@ -168,7 +171,7 @@ export interface Reader {
  * from the page.
  */
 export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
-  // Placeholders with their values.
+  // The placeholders that a page contains, each with the value that replaces it.
   const filled = [
     ['slk_…', key],
     ['http://127.0.0.1:8080', url],

@@ -10,7 +10,10 @@ export interface Process {
   readonly command: string;
 }
 
-/** Omits zombies. In a container without an init process, they remain forever. */
+/**
+ * Returns all processes except zombies, which remain forever in a container without an init
+ * process.
+ */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {

@@ -25,7 +25,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       await site.killWorkers();
       await site.expireLeases();
 
-      // The completion of the load deletes these rows last, so it now waits for this lock.
+      // The transaction that completes the load deletes these rows at its end. It now waits there,
+      // because the test has locked the rows.
       const hindrance = await hold(site, 'select from sluice.load_chunk_keys where load_id = $1 for update', [
         load_id,
       ]);

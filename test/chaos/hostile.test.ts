@@ -202,7 +202,10 @@ async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
   return callApi(process, url, key);
 }
 
-/** Loads a small file. Returns what took too long, or `null` if nothing did. */
+/**
+ * Loads a small file, and measures how fast the service responds in the meantime. Returns the name
+ * of what took too long, or `null` if nothing did.
+ */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

@@ -101,8 +101,8 @@ async function acceptAndKill(site: Site): Promise<string> {
     return waiting.length > 0 || (site.redis !== null && status === 'processing');
   });
   await api.process.kill('SIGKILL');
-  // PostgreSQL would otherwise complete the statement of the killed server, and thereby notify the
-  // queue.
+  // Ends the sessions of the killed server. Otherwise, PostgreSQL would complete their statements,
+  // and thereby notify the queue.
   await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
   await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
   return jobId;

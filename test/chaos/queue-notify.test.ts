@@ -56,7 +56,8 @@ test.each([
     );
     try {
       await waitFor('the worker to fail', () => errors.length > 0);
-      // In the meantime, the worker must neither block other work nor fill the log.
+      // While the database of the queue refuses connections, a call to notify the queue must fail
+      // instead of waiting, and the worker must not fill the log.
       await expect(queue.notify([task(1, 0)])).rejects.toThrow();
       const noted = errors.length;
       await sleep(1_000);

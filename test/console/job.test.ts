@@ -234,7 +234,7 @@ test('the page of a job repeats an export, and loads a file with another mapping
     entity: 'companies',
     plan: true,
     map: { Nr: 'company_id' },
-    // This option describes the stored file, which is plain CSV.
+    // The option `quote` describes the stored file, which is plain CSV.
     quote: '"',
   });
   expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);

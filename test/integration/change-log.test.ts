@@ -150,7 +150,8 @@ describe('the log of changes', () => {
       await connectTo(t.databaseUrl, async (client) => {
         await client.query('begin; lock table sluice.changes');
         logged += (await client.query('delete from sluice.changes_default')).rowCount ?? 0;
-        // After the commit, the waiting writers write to this new partition.
+        // The writers wait for the lock on the log. After the commit, they write to the partition
+        // that this statement creates.
         await client.query('select sluice.ensure_changes_partition(now()); commit');
       });
       expect(await there(partition(0))).toBe(true);
@@ -159,7 +160,7 @@ describe('the log of changes', () => {
     await Promise.all(writers);
     await take('changes');
     expect(logged).toBe(writes);
-    // The limit allows for waiting for a lock, for retries, and for a busy machine.
+    // The limit is high enough for a write that waits for a lock and is retried on a busy machine.
     expect(slowest).toBeLessThan(5_000);
   });
 

@@ -153,8 +153,8 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
 }
 
 /**
- * Returns the profiles as they were at the cursor. A row that was written after the cursor is
- * replaced with the first earlier state that the log has recorded since then.
+ * Returns the profiles as they were at the cursor. For a profile that was changed after the cursor,
+ * takes the state before the first of these changes, which the log contains.
  */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
   const unchanged = async (entity: Entity, id: string) =>
@@ -186,7 +186,10 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
   };
 }
 
-/** Users of an erased company are returned without a company. */
+/**
+ * Returns the profiles without the erased ones. Users of an erased company have no company in the
+ * result.
+ */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
   const remaining = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
     Object.fromEntries(
@@ -284,8 +287,8 @@ describe('the log of changes', () => {
       const before = await since();
       expect(before.since).toBeLessThan(before.next);
       await sql`truncate companies`.execute(instance.system.db);
-      // The exact position is unknown, because other databases of the server advance it at the same
-      // time.
+      // The test can expect only a minimum, because other databases of the server advance the
+      // position at the same time.
       expect((await since()).since).toBeGreaterThan(before.next);
     } finally {
       await instance.close();

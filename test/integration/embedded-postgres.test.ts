@@ -390,8 +390,9 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await expect(startInChild(dataDir, options).next()).rejects.toThrow(/isInUse: true/);
       const { stdout } = await run('ps', ['-o', 'user=', '-p', String(await serverPid(dataDir))]);
       expect(stdout.trim()).not.toBe('root');
-      // PostgreSQL also opens its own files by path when a sort does not fit in memory, when a
-      // second database is created, and when the configuration is reloaded.
+      // PostgreSQL opens some of its files by path only later: when a sort does not fit in memory,
+      // when a second database is created, and when the configuration is reloaded. It must be able
+      // to open these files as well.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },

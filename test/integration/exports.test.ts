@@ -316,7 +316,7 @@ describe('an error of an export', () => {
         where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
       return counted.rows[0]?.rows ?? 0;
     };
-    // PostgreSQL updates this count with a short delay.
+    // PostgreSQL updates its count of changed rows with a short delay.
     await waitFor('the count of what changed', async () => (await changed()) >= 5000);
     const plain = await accept({ event_type: ['users'] });
     await run(plain);
@@ -414,7 +414,7 @@ describe('an export during a load', () => {
       lastError: 'Waits for 1 load that was accepted before it',
     });
     await runManually(load);
-    // This load is accepted later, so the export does not wait for it.
+    // This load is accepted after the export, so the export does not wait for it.
     const later = await startManually(t.system, environmentId, 'user_id,name\nlater,2\n');
     await run(work);
     const job = await requireExport(t.system, environmentId, work.jobId);

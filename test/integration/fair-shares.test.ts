@@ -64,8 +64,8 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load as a server does. Returns its job id. For each message to the queue, the
-   * number of tasks is added to `notified`.
+   * Accepts a small load as a server does. Returns its job id. For each message to the queue,
+   * appends the number of its tasks to `notified`.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };

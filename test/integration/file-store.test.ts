@@ -179,7 +179,7 @@ describe.each([
     const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
     const before = (await site.files()).length;
     const other = await save(store, Buffer.from('kept'), folder('/1'));
-    // The store cannot remove this many files in one step.
+    // These are more files than the store can remove in one step.
     for (let i = 0; i < 12; i++) await save(store, Buffer.from('gone'), folder('/2'));
     const beside = await save(store, Buffer.from('beside'), folder('/22'));
     const unfinished = await store.create(folder('/2'));

@@ -159,7 +159,7 @@ describe('an increment', () => {
     await end(late, 'commit');
     await end(undone, 'rollback');
     await setUser('new');
-    // This event has a time long before the cursor.
+    // The time of this event is long before the cursor, but the event is stored after the cursor.
     await addEvent('new', t.system.pool, '2020-01-01');
     const second = await since(first.cursor);
     expect(ids(second)).toEqual({ users: ['late', 'new'], companies: ['late'], events: ['new', 'late'] });
@@ -276,8 +276,8 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // When a deletion erases the earlier states of a profile in the log, a row like this one
-    // remains. Here, the profile exists again.
+    // Inserts a row of the kind that remains in the log after a deletion has erased the earlier
+    // states of a profile. Here, the profile exists again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

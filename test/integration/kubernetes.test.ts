@@ -10,7 +10,7 @@ import { describeApi } from '../../tools/describe-api.ts';
 import { repository } from '../support/servers/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
-/** This file contains values for a chart. It does not define Kubernetes objects. */
+/** A file with values for a Helm chart. The other samples define Kubernetes objects. */
 const adapterFile = 'prometheus-adapter.yaml';
 
 type Labels = Readonly<Record<string, string>>;

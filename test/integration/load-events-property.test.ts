@@ -27,7 +27,7 @@ const knownTimes: ReadonlySet<string> = new Set(times);
 interface Line {
   readonly text: string;
   readonly event: EventRecord | null;
-  /** `null` if the record is an event. */
+  /** The profile that the record contains. `null` if the record is an event. */
   readonly profile: OracleRecord | null;
 }
 

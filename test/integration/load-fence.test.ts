@@ -316,7 +316,8 @@ describe('a load that was interrupted by another load', () => {
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // This key occurs in only one chunk. Its value is the one that was written last.
+      // The key `first` occurs in only one chunk. The stored value is the one that was written
+      // last.
       expect(stored['first']?.metadata).toEqual({
         x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
       });

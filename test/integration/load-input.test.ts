@@ -327,8 +327,8 @@ describe('rejects of an NDJSON', () => {
       ),
       bad(deep(100), 'not_an_object', null, /must be a JSON object/),
       bad('['.repeat(100), 'invalid_json', null, /not valid JSON/),
-      // Depth is checked before parsing, because parsing would be slow. Therefore, the reject lacks
-      // the name of the property.
+      // The next records are so deep that they are refused before they are parsed, because parsing
+      // them would be slow. Their rejects therefore do not name the property.
       bad(user(`"a":${deep(10_000)}`), 'too_deep', null, /deeper than 32 levels/),
       bad(user(`"a":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)}`), 'too_deep', null, /32/),
       bad('['.repeat(10_000), 'too_deep', null, /32/),

@@ -115,7 +115,7 @@ describe('pruning', () => {
       select gen_random_uuid(), ${environment.environmentId}, 'import', 'users', ${status}, 'f.ndjson', 1, sha256('x'),
         '2020-01-01/01890000-0000-7000-8000-000000000000', 1, 1, now() - ${days} * interval '1 day', 'x'
       from generate_series(1, ${count})`.execute(system.db);
-    // One round removes fewer than 510 loads.
+    // One round of pruning handles fewer than 510 loads, so pruning needs several rounds.
     await loads(510, 31);
     await loads(3, 366);
     await loads(2, 29);

@@ -84,7 +84,8 @@ describe('docker-compose.yml', () => {
     expect((await stat(secrets)).mode & 0o777).toBe(0o700);
     const password = await readFile(join(secrets, 'postgres_password'), 'utf8');
     expect(await readFile(join(secrets, 'database_url'), 'utf8')).toContain(password);
-    // Each variable in the file must be a setting or appear in the example file.
+    // docker-compose.yml may use only variables of compose.env.example and SLUICE_VERSION. Each
+    // variable of compose.env.example must be used in docker-compose.yml, or be a setting.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
     const mentioned = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
     const settingNames = new Set<string>(Object.values(settings).map(({ name }) => name));

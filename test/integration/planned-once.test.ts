@@ -10,9 +10,9 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * For each call of a prepared statement, PostgreSQL makes a new plan if the values promise a
- * cheaper plan. For these statements, planning takes longer than execution, so they must be planned
- * only once.
+ * PostgreSQL plans a prepared statement again for each call if the values of the call promise a
+ * cheaper plan. The statements of single records must be planned only once, because planning them
+ * takes longer than executing them.
  */
 test('the statements of single records are planned once', async () => {
   const t = await openTestSystem();

@@ -160,7 +160,7 @@ test('a condition on any value follows the documentation, under any settings of 
           .where(compileSegment(segmentOf(json), { environmentId, now, user: 'u' }))
           .execute();
         const matches = new Set(rows.map((row) => row.user_id));
-        // The failure message lists the stored values.
+        // If the test fails, its message lists the stored values of these users.
         const wrong = users
           .filter((user) => matches.has(user.userId) !== isInSegment(json, user, content))
           .map(({ userId, metadata }) => ({ stored: metadata.get('p'), isMatch: matches.has(userId) }));

@@ -155,7 +155,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     const all = (await Promise.all(answers)).flat();
     await health.stop();
     expect(healthStatuses).toEqual(new Set([200, 503]));
-    // For a moment, the pool may still use another silent connection.
+    // For a moment, the pool may still use a silent connection that it has not yet detected.
     await waitFor(
       'the server to be ready again',
       async () => (await server.fetch('/health/ready', { key: null })).status === 200,
@@ -274,8 +274,8 @@ test('a statement of a server that died does not overwrite records that were ack
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // The lock on u1 blocks the first window. The other records of this lane wait until that window
-  // is written, in the order of their keys.
+  // Each of the two lanes for users runs one statement at a time. The lock on u1 stops one lane and
+  // the lock on u2 stops the other, so no record of the dying server is stored yet.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);

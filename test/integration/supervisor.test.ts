@@ -15,7 +15,7 @@ test('a worker that the system refuses to start is tried again, and its supervis
   const workers = superviseWorkers({ size: 1, entry, processEnv, log });
   try {
     const [first = 0] = workers.pids;
-    // The environment variables are now too large for a process, so `fork` throws, as it would if
+    // Makes the environment variables too large for a process. `fork` then throws, as it would if
     // memory were short.
     processEnv['LARGE'] = 'x'.repeat(8 * 1024 * 1024);
     process.kill(first, 'SIGKILL');

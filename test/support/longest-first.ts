@@ -2,8 +2,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Slow test files, slowest first. If they started last, only one core would be busy at the end. */
 const long = [
-  // The budgets compare functions by their processor time. Other files that run before in the same
-  // process would slow down only some of these functions.
+  // budget.test.ts runs first, because it compares functions by their processor time. Files that
+  // had run earlier in the same process would slow down only some of these functions.
   'test/integration/budget.test.ts',
   'test/acceptance/readme.test.ts',
   'test/acceptance/package.test.ts',

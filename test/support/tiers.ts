@@ -22,7 +22,10 @@ export const repeating: readonly string[] = [
   'test/integration/redis-forms.test.ts',
 ];
 
-/** Slow test files with a proof that no other file has. `npm test` also skips them. */
+/**
+ * Slow test files with a proof that no other file has. `.ci/run` runs these files, but `npm test`
+ * does not.
+ */
 export const long: readonly string[] = [
   'test/acceptance/*.test.ts',
   'test/capabilities/*/acceptance/*.test.ts',

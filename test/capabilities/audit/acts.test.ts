@@ -149,7 +149,10 @@ async function exportUsers(): Promise<string> {
   return jobId;
 }
 
-/** Returns an act that downloads a file of the job. The caller in `options` requests the link. */
+/**
+ * Returns an act that downloads a file of the job. The caller in `options` requests the link to
+ * this file.
+ */
 async function downloadOf(jobId: string, options: FetchOptions): Promise<Act> {
   const { body } = await server.json<ExportDetail>(`${exportsPath}/jobs/${jobId}`, options);
   return () => openLink(body.presigned_urls[0]?.url);
@@ -806,7 +809,7 @@ const cases: readonly (readonly [string, readonly string[], () => Promise<Act>])
   ],
 ];
 
-/** Returns the count of each entry, by its id. */
+/** Returns the id, the act and the count of each entry. */
 async function readCounts() {
   // Refused credentials are counted in memory. `close` writes the counts to the log.
   await t.system.acts.close();

@@ -339,7 +339,7 @@ describe('a file that is not taken', () => {
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // The growing file is newer, so this file must not wait for it.
+    // The growing file is newer than x.csv, so x.csv must not wait for the growing file.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();
@@ -358,8 +358,8 @@ describe('a file that is not taken', () => {
     await link(outside, join(folder, 'hard.csv'));
     await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
-    // Here `companies` is a file. `cp a.csv inbox/default/companies` creates it if the folder is
-    // missing.
+    // Makes `companies` a file instead of a folder. If the folder is missing, `cp a.csv
+    // inbox/default/companies` creates such a file.
     await rm(join(folder, 'companies'), { recursive: true });
     await writeFile(join(folder, 'companies'), users('left'));
     await mkdir(join(folder, 'folder.csv'));

@@ -50,7 +50,7 @@ test('an inspection stops once its client has disconnected', async () => {
   await site.blocked();
   leaving.abort();
   expect(await answer).toBe('left');
-  // Once the server has answered this request, it knows that the other client has left.
+  // Once the server has answered this request, it knows that the client of the inspection has left.
   await server.fetch('/health/live', { key: null });
   await lock.release();
   await waitFor('the inspection to end', async () => (await answersWith(408)) === '1');

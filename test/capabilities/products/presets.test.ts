@@ -528,7 +528,10 @@ interface Content extends Profiles {
   readonly events: readonly StoredEvent[];
 }
 
-/** Returns the content without event ids, because content ids depend on the environment. */
+/**
+ * Returns the content without the ids of events, because some of these ids depend on the
+ * environment.
+ */
 const withoutIds = ({ events, ...profiles }: Content) => ({
   ...profiles,
   events: events.map(({ id: _, ...event }) => event),

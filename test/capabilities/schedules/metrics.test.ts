@@ -49,8 +49,8 @@ test('metrics show the runs by status, and the success of each schedule by its n
     'sluice_schedule_runs_last_day{status="unchanged"}': 1,
     'sluice_schedule_runs_last_day{status="skipped"}': 2,
     'sluice_schedule_runs_last_day{status="failed"}': 3,
-    // If two environments have schedules of one name, the metric has the higher of their values.
-    // The metric omits schedules that have no run or no definition.
+    // If two environments have schedules with the same name, the metric has the higher of the two
+    // values. The metric omits schedules that have no run or no definition.
     'sluice_schedule_seconds_since_success{schedule="failing"}': expect.closeTo(7_200, -2),
     'sluice_schedule_seconds_since_success{schedule="good"}': expect.closeTo(3_600, -2),
     'sluice_schedule_seconds_since_success{schedule="never"}': expect.closeTo(14_400, -2),

@@ -181,7 +181,8 @@ test('runs that are listed together have the documents of single runs, with the 
     };
     const counted = databaseOn({ query } as unknown as pg.PoolClient);
     expect(await renderScheduleRuns(counted, runs, server.address)).toEqual(documents);
-    // At most one query each for items, loads, exports, files of exports, and rejects.
+    // Rendering all documents needs at most five queries: for items, loads, exports, files of
+    // exports, and rejects.
     expect(queries).toBeLessThanOrEqual(5);
   } finally {
     client.release();

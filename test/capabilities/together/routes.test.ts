@@ -16,7 +16,8 @@ const operations = Object.entries(document.paths).flatMap(([path, handlers]) => 
 
 /**
  * Returns whether another documented route serves the request. For example, `DELETE
- * /v1/users/bulk_identify` uses `DELETE /v1/users/{user_id}` to delete the user with that id.
+ * /v1/users/{user_id}` serves `DELETE /v1/users/bulk_identify`, and deletes the user with the id
+ * `bulk_identify`.
  */
 function isOfAnother(method: string, path: string): boolean {
   const matching = Object.keys(document.paths).filter((other) => matches(other, path));

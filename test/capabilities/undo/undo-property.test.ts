@@ -90,9 +90,9 @@ function changedProfiles({ records }: RandomFile): string[] {
 }
 
 /**
- * Chunk size with which any file is one chunk. Files that change a profile more than once need it.
- * One chunk writes only the last value, but several chunks could change a value and then change it
- * back.
+ * Chunk size with which any file is one chunk. It is used for files that change a profile more than
+ * once. One chunk writes only the last value of a property, but several chunks could change the
+ * value and then change it back.
  */
 const oneChunk = 1_000_000;
 const chunkBytesOf = (file: RandomFile, chunkBytes: number): number => {

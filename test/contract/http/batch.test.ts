@@ -280,7 +280,8 @@ test('while the database hangs, batches beyond the bounds of one environment and
   await Promise.all(sent);
   expect(statuses.slice(refused.length)).toEqual(Array.from({ length: 2 * room }, () => 200));
   expect(await site.events(id)).toHaveLength(1 + room);
-  // The memory for batches is free again.
+  // Once the first batches are stored, the memory for batches is free again, so new batches are
+  // accepted.
   for (const { key } of tenants) await take([track(id)], { key });
 });
 

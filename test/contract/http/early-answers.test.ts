@@ -143,7 +143,7 @@ test('a form whose fields trickle in is answered 408, though no field stalls', a
       `authorization: Token ${other.key}`,
     );
     const field = '--b\r\nContent-Disposition: form-data; name="map"\r\n\r\nA=b\r\n';
-    // This is a tenth of the required rate.
+    // Sends the body at a tenth of the required rate.
     const sending = setInterval(() => void connection.write(field), 500);
     try {
       await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*bytes a second.*\}$/s);

@@ -182,8 +182,8 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // Only a few connections are reserved for lists. The lists without a connection waited just
-      // as long for one, and have another reason.
+      // Only a few connections are reserved for lists. A list that got a connection fails because
+      // its query took too long. A list that waited for a connection in vain gives another reason.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {

@@ -32,7 +32,7 @@ const detail = async (jobId: string) => {
   await t.ended(jobId);
   return (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
 };
-/** Part of each id, so that each file of this test is different. */
+/** A number that is part of each id. It makes the content of each file different. */
 let serial = 0;
 const someCsv = (rows = 2) =>
   `user_id,name\n${Array.from({ length: rows }, (_, i) => `s${++serial}-${i},Name\n`).join('')}`;

@@ -169,8 +169,9 @@ describe('the overview', () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // The three records that were read are in no done chunk, which counts as three. One of them
-    // also has no outcome, which counts as one more.
+    // The load claims to have read three records, but none of them is in a chunk that is done. Each
+    // record counts as unaccounted once. One record also has no outcome, so it counts a second
+    // time.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 

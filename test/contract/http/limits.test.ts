@@ -47,7 +47,7 @@ describe('a rate limit', () => {
     const { key } = await issue();
     const connection = await server.connect();
     const head = ['POST /v1/track HTTP/1.1', 'host: x', `authorization: Token ${key}`, 'content-length: 0'];
-    // All five requests arrive together, so they wait for the same key lookup.
+    // All five requests arrive together, so they all wait for the same lookup of their key.
     await connection.write(`${head.join('\r\n')}\r\n\r\n`.repeat(5));
     await connection.until(/(?:HTTP\/1\.1.*?){5}/s);
     const statuses = [...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);

@@ -223,8 +223,8 @@ describe('applying a plan', () => {
       number,
     ];
     expect(since - start).toBeGreaterThanOrEqual(3_600_000);
-    // The hour before the loading must not count. If it did, the rate of these two rows would be
-    // rounded to 0.
+    // The hour between the plan and the loading must not count as time of loading. If it did, the
+    // rate of the two rows would be rounded to 0 rows per second.
     expect(rows_per_second).toBe(Math.round(2_000 / Math.max(1, end - since)));
   });
 });

@@ -66,7 +66,8 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
     expect(refused).toHaveLength(surplus);
-    // Records for another table are still accepted, and other requests still work.
+    // While records for this table are refused, records for another table are accepted, and other
+    // requests work.
     const other = { user_id: `beside ${table}`, company_id: `beside ${table}`, event_name: 'x' };
     await site.accept(elsewhere, other);
     expect((await site.server.fetch('/v1/background_jobs')).status).toBe(200);

@@ -399,8 +399,9 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // The records shared a statement. After the failure, they were written again to isolate the
-        // refused record, so there are more attempts than records.
+        // All records were written by one statement, which failed. To find the record that caused
+        // this failure, the service wrote the records again, so there are more attempts than
+        // records.
         expect(await attempts()).toBeGreaterThan(61);
       },
     );

@@ -13,7 +13,10 @@ const worker = t.startWorker();
 const json = { 'content-type': 'application/json' };
 const final = ['completed', 'failed'];
 
-/** Runs a job to its end. Checks its document at every moment until then. */
+/**
+ * Starts a job, and requests its document repeatedly until the job has ended. Checks all these
+ * documents, and returns the last one.
+ */
 async function run(path: string, request: Parameters<typeof server.json>[1]) {
   const { body: job } = await server.json<JobRecord>(path, request);
   const documents: unknown[] = [];

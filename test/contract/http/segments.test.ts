@@ -181,7 +181,8 @@ test('a count of a segment ends as soon as its caller leaves', async () => {
     await waitFor('the count to wait', async () => (await counts()) === 1);
     leaving.abort();
     expect(await answer).toBe('left');
-    // If a count took too long, its request would end with status 503.
+    // The request ends with status 408, because the client has left. Status 503 would mean that the
+    // count took too long.
     await waitFor('the count to end', () => ended(408));
     expect([await counts(), await ended(503)]).toEqual([0, false]);
   });

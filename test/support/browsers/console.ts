@@ -186,7 +186,7 @@ function watch(context: BrowserContext, address: string, complaints: string[]): 
  */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
-  // The limit ends with the session.
+  // Detaching this session from the browser removes the limit.
   cleanUpAfter('test', () => network.detach().catch(() => undefined));
   return (uploadThroughput) =>
     network.send('Network.emulateNetworkConditions', {

@@ -96,7 +96,7 @@ export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
-  /** Prepares a restarted load for its chunks. */
+  /** If the load starts over, runs its task `begin`, so that its chunks can run. */
   begin(context?: LoadContext): Promise<Load>;
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
@@ -186,7 +186,10 @@ export async function runAtOnce(load: ManualLoad, order: readonly number[], atOn
 
 const nothing = async (): Promise<void> => undefined;
 
-/** The context never notifies the queue, because the test runs the steps itself. */
+/**
+ * Returns a copy of the context that never notifies the queue. Tests use it when they run the steps
+ * of a job themselves.
+ */
 export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }

@@ -3,12 +3,12 @@ import type { StoredEvent } from './events.ts';
 
 export interface EventRecord {
   readonly kind: 'track' | 'page_view';
-  /** `null` if the record has no id. */
+  /** Id of the event. `null` if the record has no id. */
   readonly id: string | null;
   readonly name: string;
   readonly user: string;
   readonly company: string | null;
-  /** ISO 8601 in UTC with milliseconds. `null` if the record has no time. */
+  /** Time of the event, in ISO 8601 in UTC with milliseconds. `null` if the record has no time. */
   readonly at: string | null;
   readonly metadata: Readonly<Record<string, string>>;
 }

@@ -8,7 +8,7 @@ export interface StoredEvent {
   readonly user: string;
   readonly company: string | null;
   readonly source: string;
-  /** ISO 8601 in UTC with milliseconds. */
+  /** Time of the event, in ISO 8601 in UTC with milliseconds. */
   readonly at: string;
   readonly metadata: unknown;
 }

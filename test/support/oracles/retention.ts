@@ -7,7 +7,7 @@ export interface StoredEvent {
   readonly name: string;
   readonly user: string;
   readonly company: string | null;
-  /** ISO 8601 with microseconds. */
+  /** Time of the event, in ISO 8601 with microseconds. */
   readonly at: string;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly named: boolean;

@@ -19,7 +19,7 @@ export interface WorldUser {
   readonly userId: string;
   readonly companyId: string | null;
   readonly metadata: Stored;
-  /** In the format of `toISOString`. */
+  /** This time and `lastSeenAt` are in the format of `toISOString`. */
   readonly firstSeenAt: string;
   readonly lastSeenAt: string;
 }

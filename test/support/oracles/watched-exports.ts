@@ -25,7 +25,10 @@ export interface ShownExport {
 /** An export that was requested over HTTP and is polled until it ends. */
 export interface WatchedExport {
   readonly jobId: string;
-  /** Waits until the export has this status, and its files have been downloaded and verified. */
+  /**
+   * Waits until the export has ended with the given status, and its files have been downloaded and
+   * verified.
+   */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
   /** Stops polling. Throws the first fault found in any response. */
   stop(): Promise<void>;

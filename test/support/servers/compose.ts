@@ -115,7 +115,10 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/** Throws unless the stage contains the instruction exactly once. */
+/**
+ * Returns the arguments of the instruction with this name. Throws unless the stage contains the
+ * instruction exactly once.
+ */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
   const matches = instructions.filter(([instruction]) => instruction === name);
   if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);

@@ -26,8 +26,8 @@ export interface House {
 }
 
 /**
- * Runs a test on the data directory `folder`, or on a temporary one by default. Removes it
- * afterwards.
+ * Runs a test on the data directory `folder`, or on a temporary one by default. Removes the data
+ * directory afterwards.
  */
 export async function inHouse(run: (house: House) => Promise<void>, folder?: string): Promise<void> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'sluice-house-')));
@@ -48,7 +48,7 @@ export async function inHouse(run: (house: House) => Promise<void>, folder?: str
       const process = startSluice(['start'], variables);
       services.push(process);
       const [, url = ''] = await process.prints(/sluice listens on (http:\S+) /);
-      // The first start creates the key.
+      // The first start creates the key, and later starts use the same one.
       key ||= (await readFile(join(dataDir, 'first-key'), 'utf8')).trim();
       return { process, key, api: callApi(process, url, key) };
     },

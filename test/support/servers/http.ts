@@ -6,7 +6,7 @@ import { checkAnswer } from '../oracles/check-answer.ts';
 import { waitFor } from '../wait-for.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 
-/** All functions check each response against the OpenAPI document. */
+/** A server under test. All its functions check each response against the OpenAPI document. */
 export interface TestServer extends HttpServer {
   /**
    * Calls fetch with the key of the environment `default`, unless the options have a key. `key:

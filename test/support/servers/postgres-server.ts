@@ -71,8 +71,8 @@ async function startServer(): Promise<Server> {
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
-    // A low value is better here, because PostgreSQL searches all buffers whenever a table or
-    // database is dropped.
+    // PostgreSQL searches all buffers whenever a table or database is dropped, which tests do
+    // often. Few buffers make this faster.
     shared_buffers: '64MB',
     autovacuum_naptime: '5min',
   };

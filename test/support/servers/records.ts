@@ -33,7 +33,7 @@ export interface StoredEvent {
   readonly user_id: string;
   readonly company_id: string | null;
   readonly source: string;
-  /** UTC, with microseconds and `Z`. */
+  /** Time of the event in UTC, with microseconds and a final `Z`. */
   readonly inserted_at: string;
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The stored metadata as a string, with all digits of its numbers. */

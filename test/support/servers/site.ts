@@ -53,12 +53,12 @@ export interface Site {
   readonly databaseUrl: string;
   /** DATA_DIR of the site, unless the settings name another folder. */
   readonly dataDir: string;
-  /** Returns the environment's id and a key. */
+  /** Adds an environment with a key. Returns the environment's id and the key. */
   addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
   readonly sql: Sql;
-  /** `null` unless the queue is Redis. */
+  /** The Redis server of the site. `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
-  /** `null` unless the options ask for a private server. */
+  /** The PostgreSQL server that only this site uses. `null` unless the options ask for one. */
   readonly postgres: PrivatePostgres | null;
   /**
    * Starts `sluice serve` with the settings of the site and `settings`. Resolves when it listens.
@@ -72,8 +72,9 @@ export interface Site {
   workers(count: number): Promise<SluiceProcess[]>;
   killWorkers(): Promise<void>;
   /**
-   * Expires all leases, as if killed workers had sent no heartbeat for too long.
-   * killed-workers.test.ts measures how long that takes in reality.
+   * Expires all leases, as if killed workers had sent no heartbeat for too long. Without this
+   * function, a test would have to wait until the leases expire. killed-workers.test.ts measures
+   * this wait.
    */
   expireLeases(): Promise<void>;
   close(): Promise<void>;
@@ -86,7 +87,7 @@ export interface Api {
   readonly process: SluiceProcess;
   readonly url: string;
   fetch(path: string, options?: RequestInit): Promise<Response>;
-  /** Returns the job's id. */
+  /** Uploads a file of users. Returns the id of the load's job. */
   upload(csv: Buffer): Promise<string>;
   post(path: string): Promise<number>;
 }

@@ -43,9 +43,9 @@ export interface TestSystem extends Tenant {
   readonly databaseUrl: string;
   /** Environment variables for child processes, such as the CLI, that use the same system. */
   readonly variables: Readonly<Record<string, string>>;
-  /** `null` unless the queue is Redis. */
+  /** The Redis server of the system. `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
-  /** `null` unless the storage is S3. */
+  /** The S3 server of the system. `null` unless the storage is S3. */
   readonly s3: TestS3 | null;
   /** Starts another worker in this process, with its own connections. `close` stops it. */
   startWorker(write?: ExportWriter): RunningWorker;
@@ -81,7 +81,8 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   const queue = options.queue ?? (process.env['SLUICE_TEST_QUEUE'] === 'redis' ? 'redis' : 'postgres');
   const redis = queue === 'redis' ? await startRedis() : null;
   const storage = options.storage ?? (process.env['SLUICE_TEST_STORAGE'] === 's3' ? 's3' : 'folder');
-  // Loading the SDK takes a second of processor time in each worker of vitest.
+  // s3.ts is imported only if it is needed. It loads the AWS SDK, which takes a second of processor
+  // time in each worker of vitest.
   const s3 = storage === 's3' ? await (await import('./s3.ts')).startS3() : null;
   const variables: Record<string, string> = {
     DATABASE_URL: database.url,

@@ -337,7 +337,7 @@ describe('a Parquet file', () => {
       changes: fc.array(fc.record({ at: fc.nat(5_000), byte: fc.nat(255) }), { maxLength: 4 }),
       cut: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat(5_000)),
     });
-    // A process that compiles its program starts ten times slower.
+    // The program is built in advance, because a process that compiles it starts ten times slower.
     const contents = `import { serveTasks } from './src/base/sandbox/sandbox.ts';
       import { loadTasks } from './src/load/sandbox-tasks.ts';
       serveTasks(loadTasks);`;

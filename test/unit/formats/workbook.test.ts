@@ -133,7 +133,8 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
         'cell A1 holds a formula whose result is not in the file',
       );
     }
-    // With this setting, Excel writes 0 as a placeholder for a result that it has not calculated.
+    // If a workbook has the setting `fullCalcOnLoad`, a 0 may be a placeholder for a result that
+    // has not been calculated.
     const calculation = '<calcPr calcId="124519" fullCalcOnLoad="1"/>';
     expect(
       await refusal(ofRows('<row r="1"><c r="A1"><f>1+1</f><v>0</v></c></row>', { calculation })),

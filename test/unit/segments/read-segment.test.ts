@@ -162,8 +162,8 @@ test('the published schema and the reader agree on nearly valid definitions', ()
     fc.property(definition.chain(damage), (json) => {
       const { problems } = readSegment(json);
       if (problems.length > 0) refusedCount++;
-      // The schema cannot express these three rules, so definitions that break one of them are
-      // skipped.
+      // The schema cannot express three of the rules, whose messages are listed below. Definitions
+      // that break one of these rules are skipped.
       fc.pre(
         !problems.some(({ message }) => /nested too deep|conditions|is less than at_least/.test(message)),
       );

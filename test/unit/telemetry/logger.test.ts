@@ -84,7 +84,7 @@ test.skipIf(process.platform !== 'linux')('lines on a full disk are counted as l
   sink.write('three\n');
   sink.flushSync();
   expect(sink.dropped).toBe(3);
-  // These lines exceed the amount that the sink keeps while the disk is full.
+  // While the disk is full, the sink keeps lines only up to a limit, which these lines exceed.
   for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
   expect(sink.dropped).toBe(5);
 });

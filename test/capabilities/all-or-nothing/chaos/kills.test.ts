@@ -27,7 +27,7 @@ describe.concurrent.each(tested)('with the queue on %s', (queue) => {
       await ended(sql, await undisturbed.upload(nextFile.bytes));
       const contentsBefore = await contents(sql, site.environmentId);
 
-      // The load fails because a chunk has lost too many workers.
+      // The load fails because too many workers have died while they ran the same chunk.
       const failed = await uploadUndone(api);
       await progressed(sql, failed, 0.3);
       await killIn(site, failed, 'chunk');

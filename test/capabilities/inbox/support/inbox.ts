@@ -7,8 +7,8 @@ export interface Concluded {
   readonly path: string;
   readonly receipt: Receipt;
   /**
-   * Suffixes of the files that are stored beside the concluded file. One of these files is the
-   * receipt.
+   * Suffixes of the other files that belong to the concluded file and are stored beside it. One of
+   * these files is the receipt.
    */
   readonly beside: readonly string[];
 }

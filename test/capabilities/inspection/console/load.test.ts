@@ -113,7 +113,8 @@ test('a dropped file is loaded in two clicks, with a plan of events by day and n
   await page.getByRole('row', { name: 'Paid 3' }).waitFor();
   await page.getByRole('button', { name: 'Load: write 3 records' }).click();
   await page.getByText('3 records stored in').waitFor();
-  // If the file were selected instead of dropped, this would need a third click.
+  // One click plans the load, and the other starts it. Selecting the file instead of dropping it
+  // would need a third click.
   expect(await page.evaluate('clicks')).toBe(2);
 });
 

@@ -61,7 +61,10 @@ async function leftBehind(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-/** Expects that no file is left behind. */
+/**
+ * Returns the status, the code and the message with which a file is refused. Expects that no part
+ * of the file remains stored.
+ */
 async function refusal(source: Source, options: Options = {}): Promise<string> {
   const filesBefore = await leftBehind();
   const error = await take(source, options).catch((reason: unknown) => reason);
