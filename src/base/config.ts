@@ -17,7 +17,7 @@ type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 /** Do not log URLs and keys: they contain secrets. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
-  /** Absolute path. Not used if files are stored on S3. */
+  /** Absolute path of the folder that stores files. Not used if files are stored on S3. */
   readonly filesDir: string;
   /** Certificate authorities in PEM. `null` for those built into Node. */
   readonly redisCa: string | null;
@@ -41,8 +41,9 @@ const schema = Type.Object(
 );
 
 /**
- * `overrides` come from flags. The variable NAME_FILE may name a file with the value of NAME, as is
- * usual for container secrets. `others` are problems found earlier, which the error lists first.
+ * Reads and checks all settings. `overrides` come from flags. The variable NAME_FILE may name a
+ * file with the value of NAME, as is usual for container secrets. `others` are problems that were
+ * found earlier. The error lists them first.
  * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
@@ -69,7 +70,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // With the fallback in place of each faulty value, `derive` can report further problems.
+    // A fallback replaces each faulty value, so that `derive` can run and report further problems.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);

@@ -1,17 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pathText } from './operator-file/schema.ts';
 
-/** `before` or `after` is `undefined` if that object lacks the field. */
+/**
+ * A field in which two objects differ. `before` or `after` is `undefined` if that object lacks the
+ * field.
+ */
 export interface FieldChange {
-  /** Path, such as `load.http.url`. */
+  /** Path of the field, such as `load.http.url`. */
   readonly field: string;
   readonly before: unknown;
   readonly after: unknown;
 }
 
 /**
- * `before` was read from JSON, so `after` is converted to JSON and back. Lists are compared as a
- * whole.
+ * Returns the fields in which two objects differ. `before` was read from JSON. Therefore, `after`
+ * is converted to JSON and back before the comparison. A list is compared as a whole.
  */
 export function listFieldChanges(before: object, after: object): FieldChange[] {
   return compare(before, JSON.parse(JSON.stringify(after)), []);
@@ -30,7 +33,7 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Users choose the names: `constructor` must not match an inherited member. */
+/** Users choose the names, so a name such as `constructor` must not match an inherited member. */
 function memberOf(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value;
 }

@@ -120,7 +120,7 @@ export class TransientError extends Error {
 
 export class TookTooLong extends TransientError {}
 
-/** Thrown if another attempt has done the work, or if it is no longer wanted. */
+/** Thrown if another attempt has done the work, or if the work is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }

@@ -3,9 +3,10 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Returns a test of a whole string, where `*` matches any text. On a mismatch, only the last star
- * grows, because an earlier one cannot help. The time is at most the product of the lengths. A
- * regular expression could need time that is exponential in the number of stars.
+ * Returns a test of a whole string, where `*` matches any text. After a mismatch, the text that the
+ * last star matches is extended by one character. Extending the text of an earlier star could not
+ * help. The time is at most the product of the lengths. A regular expression could need time that
+ * is exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

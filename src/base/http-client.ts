@@ -4,15 +4,17 @@ import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * `private`: private networks and this machine. `any`: also public addresses. Link-local addresses
- * are never allowed.
+ * Addresses to which a request may connect. `public`: public addresses. `private`: addresses of
+ * private networks and of this machine. `any`: all of these. Link-local addresses are never
+ * allowed.
  */
 export type Reach = 'public' | 'private' | 'any';
 
 /**
  * Every request to a server that a user or operator names goes through `sendRequest`. Each request
- * has its own connection, without a proxy, to an allowed address (`guardedLookup`). It follows no
- * redirects and decompresses nothing. The caller limits the size and duration of the body.
+ * has its own connection, without a proxy, to an allowed address (`guardedLookup`). `sendRequest`
+ * neither follows redirects nor decompresses the body. The caller limits the size and duration of
+ * the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';
@@ -30,7 +32,7 @@ export interface HttpAnswer {
   /** First value of each header, by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
-  /** Must be called even if the body was not read. */
+  /** Closes the connection. Must be called even if the body was not read. */
   close(): Promise<void>;
 }
 
@@ -40,8 +42,8 @@ export interface HttpAnswer {
  */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Most commands need no HTTP, so undici is imported here. It is CommonJS, so the bundle has only
-  // its default export.
+  // Most commands need no HTTP, so undici is imported only when a request is sent. undici is
+  // CommonJS, so the bundle has only its default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -50,7 +52,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // The caller limits the time of the body.
+    // No limit, because the caller limits the time for reading the body.
     bodyTimeout: 0,
   });
   try {
@@ -127,8 +129,8 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns only allowed addresses, so the connection uses a checked one. Node does not call `lookup`
- * for literal addresses: see `requireAllowedHost`.
+ * Returns a DNS lookup whose results are only allowed addresses, so that the connection uses a
+ * checked address. Node does not call `lookup` for literal addresses: see `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
@@ -158,10 +160,10 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 }
 
 /**
- * Adds an error listener to each connection of a Node HTTP agent, as S3's SDK and the span exporter
- * use. If a server resets the connection before it has read the whole body, Node 20 to 24 has
- * already removed its own listener (`requestOnFinish`). The process would exit, although the
- * request has failed or been answered.
+ * Adds an error listener to each connection of a Node HTTP agent. S3's SDK and the span exporter
+ * use such agents. If a server resets the connection before it has read the whole body, Node 20 to
+ * 24 has already removed its own listener (`requestOnFinish`). Without another listener, the error
+ * would end the process, although the request has already failed or been answered.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

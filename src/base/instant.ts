@@ -112,7 +112,10 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** An instant or a whole day. `after` is the same instant, or the beginning of the next day. */
+/**
+ * One end of a range: an instant or a whole day. For an instant, `after` equals `start`. For a day,
+ * `after` is the beginning of the next day.
+ */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -141,11 +144,15 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** Smaller numbers are seconds since 1970 (to year 5138). Others are milliseconds (from 1973). */
+/**
+ * Numbers below this are read as seconds since 1970 (up to the year 5138). Other numbers are read
+ * as milliseconds (from 1973).
+ */
 const firstMilliseconds = 1e11;
 
 /**
- * Reads seconds or milliseconds since 1970, unambiguous from 1974 to 5138. `null` for other text.
+ * Reads a number of seconds or milliseconds since 1970. Times from 1974 to 5138 are unambiguous.
+ * Returns `null` for other text.
  */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);

@@ -33,7 +33,7 @@ export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
 export const MAX_HEADER_BYTES = MiB;
 export const MAX_SHOWN_COLUMNS = 20;
 export const MAX_SHEET_NAME_CHARS = 255;
-/** jsonb would store 1e4000 with kilobytes of zeros. */
+/** Maximum exponent of a number. jsonb would store 1e4000 with kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
@@ -55,7 +55,7 @@ export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
-/** A slower upload is ended. A 56k modem is about five times as fast. */
+/** An upload that is slower than this is ended. A 56k modem is about five times as fast. */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
@@ -63,8 +63,8 @@ export const MAX_PAGE_SIZE = 500;
 /** A page of JSON ends after the row that exceeds this length. */
 export const MAX_PAGE_BYTES = MiB;
 /**
- * Maximum number of bytes that are shown of a refused record. Files of rejects have all stored
- * bytes.
+ * Maximum number of bytes that are shown of a refused record. Files of rejects contain all the
+ * bytes that are stored.
  */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 export const MAX_SHAPE_CHARS = 48;
@@ -100,7 +100,7 @@ export const MAX_EVENT_NAME_BYTES = 256;
  * An event may be this far in the future, because a sender's clock may be wrong or show local time.
  */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
-/** Limits the number of partitions. */
+/** Earlier events are refused, because each month of events needs a partition. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 
 /** Interval of measuring the event loop's delay. A shorter one would keep an idle process awake. */

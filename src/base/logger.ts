@@ -131,14 +131,17 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Imitates a line of the logger. The logger itself would put it after the waiting lines. */
+/**
+ * Imitates a line of the logger. If the logger itself wrote this line, the line would follow the
+ * waiting lines.
+ */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
-/** pg attaches the connection to errors of the pool. */
+/** Omits `client`: pg attaches the connection to errors of the pool. */
 function describeError(error: Error): object {
   const described: Record<string, unknown> = { ...stdSerializers.err(error) };
   delete described['client'];
@@ -150,7 +153,10 @@ const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;
 
-/** Writes asynchronously. If the disk is full or the reader is slow, drops and counts lines. */
+/**
+ * Writes log lines asynchronously. If the disk is full or the reader is slow, it drops lines and
+ * counts them.
+ */
 export class LogSink {
   dropped = 0;
   readonly #descriptor: number;
@@ -159,7 +165,7 @@ export class LogSink {
   #waitingBytes = 0;
   #isWriting = false;
   #unnotified = 0;
-  /** True if part of the last line was written. */
+  /** True if only a part of the last line was written. */
   #isTorn = false;
 
   /** `describe` returns the line that reports the number of dropped lines. */

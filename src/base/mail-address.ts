@@ -1,6 +1,6 @@
-// Stricter than the standards: no quoted parts, comments, groups, address literals and display
-// names. An address can thus neither end a header line nor add a recipient, nor look like a command
-// to a mail server or an option (`-oQ…`) to a mail program.
+// The check of addresses is stricter than the standards. It refuses quoted parts, comments, groups,
+// address literals and display names. Therefore, an address can neither end a header line, nor add
+// a recipient, nor look like a command to a mail server or an option (`-oQ…`) to a mail program.
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 

@@ -20,7 +20,10 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** A pause in milliseconds. A function gets the number of failures or polls so far (at least 1). */
+/**
+ * A pause in milliseconds, or a function that returns it. The function gets the number of failures
+ * or polls so far (at least 1).
+ */
 export type Pause = number | ((failures: number) => number);
 
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {

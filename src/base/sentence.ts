@@ -13,7 +13,7 @@ interface NamedOption {
 
 export type Part = string | NamedOption;
 
-/** Plain data, because sandboxes send it to another process. */
+/** A sentence is plain data, because sandboxes send it to another process. */
 export type Sentence = string | readonly Part[];
 
 export interface Naming {

@@ -129,7 +129,7 @@ export function flag(fallback: 'true' | 'false', meaning: string) {
   return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
-/** The value is not quoted, because it may contain a password. */
+/** Messages do not quote the value, because it may contain a password. */
 export function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
@@ -140,8 +140,8 @@ export function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces modes that the driver treats as `verify-full` by that name. Otherwise, the driver would
- * print a warning at every start.
+ * Replaces each `sslmode` that the driver treats as `verify-full` by the name `verify-full`.
+ * Otherwise, the driver would print a warning at every start.
  */
 export function postgresUrl(meaning: string) {
   const parse = (text: string) =>

@@ -4,18 +4,18 @@ import { ConfigError } from './errors.ts';
 export interface S3Location {
   readonly url: string;
   readonly bucket: string;
-  /** Without slashes at its ends. May be empty. */
+  /** Prefix of all object names, without slashes at its ends. May be empty. */
   readonly prefix: string;
-  /** `null` for Amazon's server in the region. */
+  /** URL of the server. `null` for Amazon's server in the region. */
   readonly endpoint: string | null;
   /** `null` if the SDK determines the region (AWS_REGION, profile). */
   readonly region: string | null;
-  /** False if the bucket is in the host name. */
+  /** True if the bucket is in the path of a URL, false if it is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
   /**
-   * Do not log. `null` if the SDK finds the credentials itself (profile, role of the machine or
-   * pod).
+   * Do not log the credentials. `null` if the SDK finds them itself (profile, role of the machine
+   * or pod).
    */
   readonly credentials: S3Credentials | null;
 }

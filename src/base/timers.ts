@@ -4,7 +4,10 @@ export interface Poller {
   stop(): Promise<void>;
 }
 
-/** May return another time in milliseconds until the next poll. */
+/**
+ * One poll. It may return a time in milliseconds until the next poll that differs from the usual
+ * interval.
+ */
 type Poll = () => void | Promise<void> | Promise<number>;
 
 /** Polls immediately, and `everyMs` after the end of each poll. `poll` must not throw. */
@@ -47,8 +50,8 @@ export interface KeepAlive {
 }
 
 /**
- * Calls `renew` until it returns false. A failure is ignored, because a lease lasts several
- * intervals. Does not keep the process alive.
+ * Calls `renew` every `everyMs` until it returns false. A failure is ignored, because a lease lasts
+ * several intervals. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
   // A call that hangs does not delay the next.
@@ -61,7 +64,10 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
   return beats;
 }
 
-/** Calls `late` at the deadline. The work continues, and its result is ignored. */
+/**
+ * Returns the result of `work`. If the work takes longer than `deadlineMs`, calls `late` and
+ * returns the result of `late`. The work then continues, but its result is ignored.
+ */
 export async function withDeadline<T, L>(
   work: Promise<T>,
   deadlineMs: number,

@@ -12,7 +12,8 @@ let count = 0;
  * millisecond, and random bits.
  */
 export function uuidv7(): string {
-  // One system call per id would take longer than all else together.
+  // Random bits for many ids are fetched together. One system call per id would take longer than
+  // everything else.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

@@ -12,12 +12,18 @@ import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './limits.ts';
 export interface Wording {
   readonly message: string;
   readonly code?: ErrorCode;
-  /** Default: the path of the value, such as `users[3].user_id`. */
+  /**
+   * The part of the request that is refused. Default: the path of the value, such as
+   * `users[3].user_id`.
+   */
   readonly details?: string;
 }
 
 export interface Refusal {
-  /** May depend on the violated keyword. Default: the wording of the enclosing schema. */
+  /**
+   * The wording of a refusal, which may depend on the violated keyword. Default: the wording of the
+   * enclosing schema.
+   */
   readonly wording?: Wording | ((value: unknown, keyword: string) => Wording);
   /** Reports all errors inside the value as one, with `wording`. */
   readonly isOneProblem?: true;
@@ -25,7 +31,10 @@ export interface Refusal {
 
 const refusalKey = Symbol('refusal');
 
-/** Changes the schema itself, so copy one that several fields share. */
+/**
+ * Adds the wording of a refusal to the schema. This changes the schema itself, so copy a schema
+ * that several fields share.
+ */
 export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
   const value = typeof refusal === 'string' ? { wording: { message: refusal } } : refusal;
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
@@ -72,7 +81,7 @@ const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
   const errors = listErrors(compiled, value, maxErrors);
   if (errors.length < maxErrors) return errors;
-  // The limit may have cut off errors of the last union, so all of them are dropped.
+  // The limit may have cut off errors of the last union, so all errors of this union are dropped.
   const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
   return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
 }

@@ -18,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** Once consecutive turns have taken this time, no turn begins for the same time. */
+/** After consecutive turns have taken this many milliseconds, no turn begins for as long again. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];

@@ -4,7 +4,7 @@ export const actorKinds = [...originKinds, 'link', 'service', 'anonymous'] as co
 
 export interface Actor {
   readonly kind: (typeof actorKinds)[number];
-  /** Public id of a key, or name of a person or account. `null` without a name. */
+  /** Public id of a key, or name of a person or account. `null` if the actor has no name. */
   readonly name: string | null;
   readonly sessionId?: string | null;
   /** IP address of the request, or host of the command. Missing for the service itself. */
@@ -17,7 +17,7 @@ export const serviceActor: Actor = { kind: 'service', name: null };
 export interface Act {
   /** Noun and verb, such as `key.created`. */
   readonly action: `${string}.${string}`;
-  /** `null` for the whole service. */
+  /** Environment of the act. `null` for an act that concerns the whole service. */
   readonly environmentId: number | null;
   readonly thing: string | null;
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;

@@ -26,8 +26,8 @@ interface CallerSession {
 }
 
 /**
- * `unknown`, `revoked` and `expired` look alike to callers, so that they cannot find out which ids
- * exist.
+ * The reason why a key is refused. Callers get the same response for `unknown`, `revoked` and
+ * `expired`, so that they cannot find out which ids exist.
  */
 export interface KeyRefusal {
   readonly sentence?: string | undefined;

@@ -46,8 +46,8 @@ function collect(
 }
 
 /**
- * Returns `null` for other text. Only JSON can map to an empty name: the pair `Header=` is usually
- * a mistake.
+ * Reads a map that is written as a JSON object. Returns `null` for text that is not such a map.
+ * Only JSON can map to an empty name: the pair `Header=` is usually a mistake.
  */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
@@ -93,9 +93,9 @@ export function positionOf(name: string): number | null {
 }
 
 /**
- * Spells names as in the header, ignoring blanks at their ends. `column_2` means the second column
- * unless a column has this name. If there is no header, `2` also means the second column. Unmatched
- * names are kept.
+ * Returns the map with names spelled as in the header. Blanks at the ends of names are ignored.
+ * `column_2` means the second column unless a column has this name. If there is no header, `2` also
+ * means the second column. Unmatched names are kept.
  * @throws InputError `invalid_field` if one column is mapped to two names
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

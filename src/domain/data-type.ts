@@ -1,4 +1,4 @@
-/** Properties with values of several types are `string`. */
+/** The types of properties. A property whose values have several types has the type `string`. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
@@ -35,8 +35,8 @@ export function isIsoDate(text: string): boolean {
 }
 
 /**
- * Takes a tenth of the time that the full pattern takes. A few strings that are not dates also
- * pass.
+ * Quick test whether a string may be a date. It takes a tenth of the time of the full pattern. A
+ * few strings that are not dates also pass.
  */
 export function resemblesIsoDate(text: string): boolean {
   return (

@@ -2,7 +2,9 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** The kinds have the same names in the file, in tables and in lookups. */
+/**
+ * Kinds of definitions. They have the same names in the definitions file, in tables and in lookups.
+ */
 export const kinds = [
   'segments',
   'surveys',

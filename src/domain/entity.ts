@@ -20,7 +20,7 @@ export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event
 /** A search for profiles compares the id and these properties. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Every profile has these. Exports contain them, and loads ignore them. */
+/** Properties that every profile has. Exports contain them, and loads ignore them. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);

@@ -1,7 +1,10 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** A cursor has the id of each open transaction, with up to 18 digits. */
+/**
+ * Maximum length of a cursor. A cursor contains the id of each open transaction, and an id has up
+ * to 18 digits.
+ */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
@@ -176,7 +179,7 @@ interface FormatFacts {
    * True if a load restores every value and null, as `--everything` and `include_removed` require.
    */
   readonly isLossless: boolean;
-  /** True if spreadsheet programs would run formulas in it. */
+  /** True if spreadsheet programs would run formulas in files of this format. */
   readonly isForSpreadsheets: boolean;
 }
 
@@ -275,7 +278,9 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** `profileTail` depends on the two times of profiles being last. */
+/**
+ * The two times of profiles must be the last columns, because `profileTail` depends on this order.
+ */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

@@ -26,7 +26,7 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** `error_code` need not be in `errorCodes`. */
+/** A reason why a file was refused. `error_code` need not be one of `errorCodes`. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;

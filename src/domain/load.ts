@@ -51,14 +51,20 @@ export type StoredFormat = 'csv' | 'ndjson';
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Product that exported the file. The file is converted on receipt. A preset excludes a map. */
+  /**
+   * Product that exported the file. The file is converted when it is received. A load with a preset
+   * cannot have a map.
+   */
   readonly preset: Preset | null;
   /** Earlier load with the options that this request lacks, or `null`. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
   /** True for a dry run that can be applied. */
   readonly plan: boolean;
-  /** Holds an unusual file before writing. `null` without a guard. */
+  /**
+   * Guard that holds the load before it writes if the file is unusual. `null` if the load has no
+   * guard.
+   */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;

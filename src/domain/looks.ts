@@ -9,8 +9,8 @@ export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
 /**
- * Line of the rules file with which loads drop or hash a personal property. `null` if the column is
- * not a property or not personal.
+ * Returns the line to add to the rules file, so that loads drop or hash this personal property.
+ * Returns `null` if the column is not a property or not personal.
  */
 export function personalRule(becomes: string | null, look: Look | null): string | null {
   const property = becomes?.startsWith('metadata.') === true ? becomes.slice('metadata.'.length) : null;

@@ -70,7 +70,10 @@ export class OptionTable {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
   }
 
-  /** Options without effect because another is missing. `source` must be complete. */
+  /**
+   * Returns the options that have no effect, because another option is missing. `source` must be
+   * complete.
+   */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
       const isMet = needs === undefined || source[keyOf(needs)] !== undefined;
@@ -80,7 +83,10 @@ export class OptionTable {
     });
   }
 
-  /** The values must be valid. Omits options that are missing or switched off. */
+  /**
+   * Converts the values of a request, which must be valid. The result omits options that are
+   * missing or switched off.
+   */
   read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
       const value = values[name];
@@ -102,7 +108,10 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /** Name of an option that applies to this file only, or `undefined`. */
+  /**
+   * Returns the name of a given option that applies to one file only, or `undefined` if there is
+   * none.
+   */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,

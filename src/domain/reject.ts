@@ -50,7 +50,7 @@ export interface Reject extends Reason {
   readonly line: number;
   /** Position in the stored file, from 0. */
   readonly byteOffset: number;
-  /** As stored, or as received if rewriting failed. At most MAX_REJECT_RAW_BYTES. */
+  /** The record as stored, or as received if rewriting it failed. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -95,7 +95,7 @@ export interface CauseKey {
   readonly code: RejectCode;
   /** `null` for the whole record, or if all columns have the same cause. */
   readonly column: string | null;
-  /** Empty if the code identifies the cause. */
+  /** Shape of the refused value. Empty if the code alone identifies the cause. */
   readonly shape: string;
 }
 
@@ -104,7 +104,10 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** Returns `null` for invalid UTF-8, because one correction applies to all columns. */
+/**
+ * Returns the column of a cause. Returns `null` for invalid UTF-8, because one correction applies
+ * to all columns.
+ */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }

@@ -1,6 +1,9 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** Parameters, flags and form fields are derived from this. */
+/**
+ * An option that describes the source of a load. Parameters, flags and form fields are derived from
+ * it.
+ */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [min: number, max: number];

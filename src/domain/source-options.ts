@@ -19,7 +19,7 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/** Limited, because the positions of the footer's records are kept in memory. */
+/** Maximum number of records in the footer. The positions of these records are kept in memory. */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {

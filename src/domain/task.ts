@@ -43,7 +43,7 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** A task that a worker owns. The number of the attempt fences the worker's writes. */
+/** A task that a worker owns. Writes with the number of an earlier attempt are refused. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
   /** Errors since the task last made progress. */

@@ -18,12 +18,13 @@ export interface OperatorFile<S extends TSchema> {
   readonly emptyHint: string;
   /** Checks what a schema cannot express. Also called if the file violates the schema. */
   readonly check: (root: Place) => void;
-  /** Called only if the file has no problem so far. */
+  /** Further checks that need a valid value. Called only if no problem has been found before. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
 /**
- * `field` is the request's field with the file. The console's editor marks the line in `details`.
+ * Throws the problems, if there are any. `field` is the field of the request that contains the
+ * file. The console's editor marks the line that `details` names.
  */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
@@ -41,7 +42,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyHint, problems);
-  // `Default` modifies its argument.
+  // `Default` modifies its argument, so it gets a copy.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -83,7 +84,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** `undefined` if missing, `null` if refused. */
+  /** The value at this place. `undefined` if it is missing, `null` if it was refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }

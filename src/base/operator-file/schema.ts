@@ -29,7 +29,10 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
   return problem === undefined ? schema : ruled(schema, problem);
 }
 
-/** A `TextRule.problem` for strings whose size in bytes is also limited elsewhere. */
+/**
+ * Returns a function for `TextRule.problem` that limits the size of a string in bytes. Other code
+ * limits the size in bytes, too.
+ */
 export const atMostBytes = (max: number) => (value: string) => {
   const bytes = new TextEncoder().encode(value).length;
   return bytes > max ? `has ${bytes} bytes; at most ${max} are allowed` : null;
@@ -85,7 +88,10 @@ export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
   return Object.defineProperties({}, { ...descriptors, default: { value, enumerable: true } }) as S;
 }
 
-/** Accepts any JSON, which the code that reads it checks. Editors get `published` instead. */
+/**
+ * Accepts any JSON value. The code that reads the value checks it. The schema for editors contains
+ * `published` instead.
+ */
 export const anything = (published: object) => Type.Unknown({ published });
 
 export const rule = (sentence: string) => (value: unknown) => `${sentence}, not ${describe(value)}`;

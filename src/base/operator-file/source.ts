@@ -29,7 +29,7 @@ export interface Position {
 }
 
 export interface FileProblem extends Position {
-  /** Empty for the whole file. */
+  /** Path of the faulty value. Empty if the problem concerns the whole file. */
   readonly path: string;
   /** Begins with the path and states the problem and its cure. */
   readonly message: string;
@@ -80,7 +80,8 @@ export function parseSource(bytes: Uint8Array, emptyHint: string, problems: File
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // Must come before the recursive functions of the library. Some fail badly on a stack overflow.
+  // This check must come before the library's recursive functions, because some of those functions
+  // fail badly on a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;

@@ -8,15 +8,21 @@ import { packageRoot } from '../package-root.ts';
 
 const SANDBOX_START_MS = 30_000;
 /**
- * An item fails if it has not used up its processor time after this many periods of `itemMs`.
- * Either the machine is too busy, or the task waits for something that does not come.
+ * An item that is still running after this many periods of `itemMs` fails, even if it has processor
+ * time left. Either the machine is too busy, or the task waits for something that does not come.
  */
 const MAX_PERIODS = 20;
 
-/** A positive value gives priority to the processes that serve requests. */
+/**
+ * Scheduling priority of a sandbox. Because the value is positive, the processes that serve
+ * requests go first.
+ */
 const niceness = 10;
 
-/** V8 aborts a process whose heap is full. The kernel kills one if the machine has no memory. */
+/**
+ * Signals that end a process without memory. V8 aborts a process whose heap is full. The kernel
+ * kills a process if the machine has no memory left.
+ */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
 export type TaskHandler<Input, Question, Answer, Item> = (
@@ -38,7 +44,10 @@ type ToSandbox =
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/** One `item` answers each `more`. An `ask` may come at any time. */
+/**
+ * Messages from a sandbox. One `item` answers each `more` from the parent. An `ask` may come at any
+ * time.
+ */
 type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly content: unknown }
@@ -50,8 +59,8 @@ type FromSandbox =
 export interface SandboxLimits {
   readonly heapMib: number;
   /**
-   * Maximum processor time per item. Where it cannot be read, elapsed time counts, without the
-   * waits for answers.
+   * Maximum processor time per item. On systems where the processor time cannot be read, the
+   * elapsed time counts, without the waits for answers.
    */
   readonly itemMs: number;
 }
@@ -69,9 +78,9 @@ export class Sandbox {
   readonly #limits: SandboxLimits;
   #ask: (question: unknown) => Promise<unknown> = async () => undefined;
   #waiting: Waiting | null = null;
-  /** Unanswered questions. They stop the task's clock. */
+  /** Number of unanswered questions. While there are any, the task's clock is stopped. */
   #openQuestions = 0;
-  /** False while the process starts. This time does not count for the task. */
+  /** False while the process starts. The time of the start does not count for the task. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
@@ -238,7 +247,7 @@ const tickMs = 10;
 function processorMs(pid: number | undefined): number | null {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The program's name is in brackets, and can contain blanks.
+    // In this file, the program's name is in brackets and can contain blanks.
     const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
     return tickMs * (Number(fields[11]) + Number(fields[12]));
   } catch {
@@ -246,7 +255,10 @@ function processorMs(pid: number | undefined): number | null {
   }
 }
 
-/** Hides this process's environment, which contains keys and passwords. */
+/**
+ * Starts a child process without the environment of this process, which contains keys and
+ * passwords.
+ */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];

@@ -1,5 +1,5 @@
-// Processes that parse untrusted bytes, so that a hang or a full heap affects only its own task,
-// whose caller gets the reason. Limits per owner leave processes for other owners.
+// Untrusted bytes are parsed in separate processes, so that a hang or a full heap affects only one
+// task. The caller of that task gets the reason. Limits per owner leave processes for other owners.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
@@ -78,7 +78,8 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Called at the end of the task, on abort, or when the caller stops reading early.
+    // Ends the turn. Called at the end of the task, on abort, or when the caller stops reading
+    // early.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -117,7 +118,8 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // Leaves a sandbox for the owner's short tasks.
+    // An owner may run only one long task at a time, so that a sandbox is left for the owner's
+    // short tasks.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
