@@ -25,7 +25,10 @@ interface QueueTarget {
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Detects connections to PostgreSQL that no longer respond. Default: none. */
+  /**
+   * Detects connections to PostgreSQL that no longer respond. If omitted, such connections are not
+   * detected.
+   */
   readonly monitor?: ConnectionMonitor;
 }
 
@@ -45,8 +48,8 @@ export interface QueueBackend {
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws unless Redis responds within a few seconds. `null` if the queue is in PostgreSQL, which
-   * health checks examine anyway.
+   * Throws unless Redis responds within a few seconds. This member is `null` if the queue is in
+   * PostgreSQL, because health checks examine PostgreSQL anyway.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
@@ -69,8 +72,8 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     max: 6,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than an idle worker's poll interval, so that connections stay open. A new connection
-    // compiles BullMQ's functions again.
+    // The idle time is longer than an idle worker's poll interval, so that connections stay open. A
+    // new connection compiles BullMQ's functions again.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: schema }, monitor),
   });
@@ -123,8 +126,8 @@ function onRedis(server: RedisServer): QueueBackend {
 const pauseMs = 1_000;
 
 /**
- * Replaces two classes of BullMQ 6.7, which does not survive the loss of PostgreSQL: a connection
- * whose first attempt failed never connects again, and a worker retries in microtasks that block
+ * Replaces two classes of BullMQ 6.7, which does not survive the loss of PostgreSQL. If its first
+ * attempt to connect fails, it never connects again. Its worker retries in microtasks, which block
  * the process.
  */
 function reconnectingBackend(

@@ -104,8 +104,8 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
 }
 
 /**
- * Limits calls to a silent queue. Otherwise, clients would collect the calls, and send all of them
- * when the queue is back.
+ * Refuses most calls while the queue does not respond. Otherwise, clients would collect the calls,
+ * and send all of them when the queue responds again.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -133,8 +133,8 @@ interface Consumer {
 }
 
 /**
- * A job's name determines its handler. A lost job does no harm: the ledger decides whether work is
- * due, and the notice of due work is repeated.
+ * A job's name determines its handler. A lost job does no harm, because the ledger decides whether
+ * work is due, and notices of due work are repeated.
  */
 export function consume(
   backend: QueueBackend,
@@ -158,7 +158,7 @@ export function consume(
       drainDelay: 10,
       maxStalledCount: 1_000_000,
       // Milliseconds to wait after a refused connection. BullMQ's default of 15 s would be too
-      // late.
+      // long.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

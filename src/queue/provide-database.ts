@@ -36,8 +36,9 @@ export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): 
 }
 
 /**
- * Provides the database of DATABASE_URL or, if it is not set, the embedded server. With `share`,
- * uses an embedded server that is already running. Otherwise, starts it.
+ * Provides the database of DATABASE_URL or, if it is not set, the embedded server. With `share`, an
+ * embedded server that is already running is used. If none is running, or without `share`, the
+ * embedded server is started.
  */
 export async function provideDatabase(
   config: ProvideConfig,

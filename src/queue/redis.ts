@@ -21,8 +21,8 @@ export interface OpenRedisOptions
 }
 
 /**
- * A connection without a response for this time is dead. Longer than the ten seconds for which a
- * worker waits for work.
+ * A connection without a response for this time counts as dead. This time is longer than the ten
+ * seconds for which a worker waits for work.
  */
 const silenceMs = 30_000;
 /** After this time without a response, the client asks the next sentinel. */

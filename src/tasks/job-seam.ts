@@ -5,7 +5,9 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** The end of a job or a capability's work, or the refusal of an operator's file. */
+/**
+ * The event that a job or a capability's work has ended, or that an operator's file was refused.
+ */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;

@@ -138,7 +138,8 @@ export async function readJobHistory(
   const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
-  // `ended_at` is the start of the transaction that ended the job. Its phases may have later times.
+  // `ended_at` is the start of the transaction that ended the job. The phases of the job may have
+  // later times.
   const last = endedAt?.getTime() ?? Number.POSITIVE_INFINITY;
   const reached = times.flatMap(({ phase, at }) =>
     at === null ? [] : [{ phase, at: new Date(Math.min(Date.parse(at), last)) }],

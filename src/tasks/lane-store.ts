@@ -39,7 +39,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // A running job would be first.
+  // If a job were running, it would be the first row.
   return next?.status === 'queued' ? next : null;
 }
 
@@ -80,7 +80,7 @@ export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// Reads the chunks of running loads (at most a few thousand), not of waiting ones.
+// Reads the chunks of running loads (at most a few thousand), but not those of waiting loads.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at

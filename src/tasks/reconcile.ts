@@ -54,8 +54,8 @@ async function handleLoss<C extends TaskContext>(
 const POLLS_AT_REST = 5;
 
 /**
- * Polls immediately and every RECONCILE_MS. With active tasks, reconciles and calls `onTasks`,
- * because a notice may have been lost. A failed poll is logged and repeated.
+ * Polls immediately and every RECONCILE_MS. While tasks are active, each poll reconciles and calls
+ * `onTasks`, because a notice may have been lost. A failed poll is logged and repeated.
  */
 export function startReconciler<C extends TaskContext>(
   context: C,
@@ -79,8 +79,8 @@ export function startReconciler<C extends TaskContext>(
 
 /**
  * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process. Resolves when
- * this process ends. Other tasks of the lost workers may have caused the losses. If the suspect's
- * own process is lost, too, the suspect is the cause.
+ * that process ends. Until now, other tasks of the lost workers may have caused the losses. If the
+ * suspect's own process is lost, too, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

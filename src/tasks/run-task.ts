@@ -9,7 +9,7 @@ import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /**
- * When the worker begins to stop, `stopping` interrupts the tasks that stop at once. At the
+ * When the worker begins to stop, `stopping` interrupts the tasks whose kind stops at once. At the
  * shutdown deadline, `deadline` interrupts all other tasks.
  */
 export interface StopSignals {
@@ -182,8 +182,8 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
 const maxRemembered = 1_000;
 
 /**
- * Order in which this process has served environments. Among equal numbers of running tasks, the
- * environment served longest ago is next.
+ * Order in which this process has served environments. Among environments with equally many running
+ * tasks, the one served longest ago is next.
  */
 export class Turns {
   readonly #served = new Set<number>();

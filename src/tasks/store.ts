@@ -96,9 +96,10 @@ interface NextTask {
  * Returns up to `limit` pairs of kind and environment. A worker tries to claim a task of the first
  * pair, then of the next one. One pair is not enough, because other workers may claim all its tasks
  * first. If tasks were claimed in the order of arrival, an environment with many early tasks would
- * get all workers. Therefore, the environment with the fewest running tasks is first. Among equals,
- * the environment that this process served longest ago is first (`served` is in this order). Tasks
- * that have lost too many workers are excluded (see `findSuspect`).
+ * get all workers. Therefore, the environment with the fewest running tasks is first. Among
+ * environments with equally many running tasks, the one that this process served longest ago is
+ * first (`served` is in this order). Tasks that have lost too many workers are excluded (see
+ * `findSuspect`).
  */
 export function findNextTasks(
   db: Database,
@@ -125,9 +126,9 @@ export function findNextTasks(
 }
 
 /**
- * Returns a query for a `with recursive` clause, which must give the query the name in `name`. The
- * query finds the first task of each kind and environment, and skips from one to the next through
- * the index.
+ * Returns a query for a `with recursive` clause, in which the query must be named `name`. The query
+ * finds the first task of each kind and environment. It uses the index to skip from one such task
+ * to the next.
  */
 export function firstOfEach(
   name: string,

@@ -53,7 +53,8 @@ export interface TaskKind<Context> {
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
   /**
-   * If this many workers in a row are lost with the task, the task counts as the cause, and fails.
+   * If this many workers in a row die while they run the same task, the task counts as the cause
+   * and fails.
    */
   readonly maxLosses: number;
   /**

@@ -6,15 +6,17 @@ import { isNotifiedLongAgo } from './worker-store.ts';
 
 interface UnnotifiedTask extends DueTask {
   /**
-   * True if the task was notified before, but no task of its kind and environment is running. The
-   * worker may be dead.
+   * True if a notice of the task was sent before, but no task of its kind and environment is
+   * running. The worker that received the notice may be dead.
    */
   readonly again: boolean;
 }
 
-/** Maximum number of waiting tasks per kind and environment that are notified at a time. */
+/**
+ * Maximum number of waiting tasks, per kind and environment, for which notices are sent at a time.
+ */
 export const NOTIFIED_TASKS = 1_000;
-/** The maximum if no task of that kind and environment is running. */
+/** This lower maximum applies to a kind and environment of which no task is running. */
 const repeatedTasks = 8;
 
 /**

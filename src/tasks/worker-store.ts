@@ -49,9 +49,9 @@ export function countLiveWorkers(db: Database): Promise<number> {
 
 // A worker that is paused keeps its row locks, which block the next attempt of the task. Therefore,
 // each transaction names its session after the attempt. When an attempt has lost its lease, its
-// session is ended. Its commit would fail at the fence in any case. The session of an export only
-// reads, but its snapshot would delay vacuum. Sessions of other databases are not ended, because
-// tasks there may have the same numbers.
+// session is ended. The attempt could not have committed anyway, because of the fence. Sessions of
+// exports only read, but they are also ended, because their snapshots would delay vacuum. Sessions
+// of other databases are not ended, because tasks there may have the same numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -107,7 +107,7 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 /**
  * Ends the sessions of attempts that no longer own their task. Returns the number of ended
  * sessions. A transaction that began after this statement is not ended, because it may belong to a
- * newer attempt. The statement does not wait for row locks, which a lost session may have.
+ * newer attempt. The statement does not wait for row locks, which a lost session may still hold.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(

@@ -60,8 +60,8 @@ function stateOf({ status, hasWritten, undo }: Facts): State {
   if (status === 'queued' || status === 'processing' || status === 'held') return 'ready';
   if (status === 'completed' || !hasWritten) return 'not_needed';
   switch (undo?.status) {
-    // The record of an undo is kept at least as long as that of the load. If there is no such
-    // record, the load was not undone.
+    // The record of an undo is kept at least as long as that of the load. If there is no record of
+    // an undo, the load was not undone.
     case undefined:
     case 'failed':
       return 'undo_failed';

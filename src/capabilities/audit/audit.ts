@@ -113,7 +113,7 @@ class Refusals {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
   }
 
-  /** Returns `null` if the network is counted together with others. */
+  /** Returns the network of the address, or `null` if the network is not counted separately. */
   #countedNetwork(address: string): string | null {
     // Behind a proxy, the address comes from a header, which may contain any text.
     if (isIP(address) === 0) return null;
@@ -126,7 +126,7 @@ class Refusals {
     return network;
   }
 
-  /** Does not throw. Counts that cannot be written are lost. */
+  /** Writes the counts, but never throws. Counts that cannot be written are lost. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

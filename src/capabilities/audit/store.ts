@@ -50,7 +50,7 @@ export async function insertEntries(db: Database, entries: readonly NewEntry[]):
 export interface EntryFilter {
   readonly actor?: string | undefined;
   readonly thing?: string | undefined;
-  /** An action such as `key.created`, or a noun such as `key` for all of its actions. */
+  /** An action such as `key.created`, or a noun such as `key` for all actions on keys. */
   readonly action?: string | undefined;
   readonly since?: Date | null | undefined;
   readonly until?: Date | null | undefined;

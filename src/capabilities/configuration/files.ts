@@ -77,7 +77,7 @@ export interface ReadFiles {
   readonly problemCount: number;
 }
 
-/** If there is a problem in one file, the caller must not apply any. */
+/** If one file has a problem, the caller must not apply any of the files. */
 export async function readFiles(
   named: readonly NamedFile[],
   sections: readonly DeclaredSection[],

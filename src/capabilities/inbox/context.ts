@@ -27,8 +27,8 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Only the first call creates the directory. If the directory is missing later, its mount may have
- * been lost, so the call throws.
+ * Returns a function that opens the inbox. Only its first call creates the directory. If the
+ * directory is missing later, its mount may have been lost, so the call throws.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -62,8 +62,8 @@ function parseId(text: string): string {
 }
 
 /**
- * Creates the file with the id of the inbox, but leaves an existing file unchanged. The file is
- * complete from the start, except on file systems without links, where it is copied.
+ * Creates the file with the id of the inbox, but leaves an existing file unchanged. A link makes
+ * the complete file appear at once. On file systems without links, the file is copied instead.
  */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
@@ -164,8 +164,8 @@ export class Warnings {
   }
 
   /**
-   * A warning that recurs in every look is logged only once. Forgets warnings that have not
-   * recurred since the previous call.
+   * Ends a look at the inbox. A warning that recurs in every look is logged only once. A warning
+   * that did not recur in this look is forgotten.
    */
   endLook(): void {
     this.#logged = this.#current;

@@ -177,9 +177,10 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file. Throws EEXIST if the new name belongs to another file. If the file system does not
- * support links, a rename may overwrite a file that has just appeared. If the process dies after
- * creating the link, the next attempt removes the old name.
+ * Moves a file by linking the new name and then removing the old name. Throws EEXIST if the new
+ * name belongs to another file. If the file system does not support links, a rename may overwrite a
+ * file that has just appeared. If the process dies before it removes the old name, the next attempt
+ * removes it.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {

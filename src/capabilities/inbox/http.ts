@@ -24,8 +24,8 @@ const nobodyWatches: Inbox = {
 };
 
 /**
- * Scanning 100 000 files takes seconds. Scans run at most once a second, for at most a tenth of the
- * time.
+ * Scanning 100 000 files takes seconds. Therefore, scans begin at most once a second, and take at
+ * most a tenth of the time.
  */
 const scanOptions: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,

@@ -61,7 +61,10 @@ export class FolderMapping {
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
   #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** `null` if there is no error file. `undefined` if this is not known. */
+  /**
+   * Text of the error file. `null` if there is no error file. `undefined` if it is not known
+   * whether there is one.
+   */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {

@@ -12,7 +12,8 @@ import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 /*
  * States of an inbox file: `loading` or `refused`, then `concluded`. Inbox files are not tasks,
  * because they must be processed in order. A session advisory lock ensures that only one process
- * watches an inbox. If two processes did, `seenAt` would prevent them from taking the same file.
+ * watches an inbox. If two processes watched the same inbox, `seenAt` would prevent them from
+ * taking the same file.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -34,8 +35,8 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Each side of the `or` repeats the condition of a partial index, so PostgreSQL need not scan all
- * rows.
+ * Stores a file that was taken or refused. Each side of the `or` repeats the condition of a partial
+ * index, so PostgreSQL need not scan all rows.
  * @throws ConflictError if the file was taken after `seenAt`
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {
@@ -83,8 +84,8 @@ export async function readOpenInboxFiles(
 }
 
 /**
- * Returns the destination, which may be from an earlier call. `null` if another file has reserved
- * `placedAs`.
+ * Reserves a destination for a file. Returns the destination that the file already had, if any, or
+ * the new one. `null` if another file has reserved `placedAs`.
  */
 export async function reservePlace(
   db: Database,
@@ -177,7 +178,7 @@ export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): Inbo
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
 
-/** The characters INBX, as the first of the advisory lock's two keys. */
+/** First key of the advisory lock. Spells INBX. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
 

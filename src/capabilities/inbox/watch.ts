@@ -27,7 +27,7 @@ const shortestLookMs = 20;
 const longestLookMs = 2_000;
 const concludeMs = 500;
 const visitsAtATime = 4;
-/** Maximum number of attempts with errors that are not known to be transient. */
+/** If taking a file fails this many times with errors not known to be transient, it is given up. */
 const maxFailures = 8;
 
 interface LockedInbox {
@@ -122,8 +122,8 @@ export class InboxWatch {
   }
 
   /**
-   * Skips environments whose previous visit has not ended. An error in one environment does not
-   * affect another.
+   * Visits the environments. Skips an environment if its previous visit has not ended, or if it has
+   * to wait after a failure. An error in one environment does not affect another.
    */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
@@ -226,7 +226,7 @@ class EnvironmentWatch {
     );
   }
 
-  /** Throws if a file must be tried again. */
+  /** Takes the files that are ready. Throws if a file must be tried again. */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
       if (signal.aborted) return;

@@ -154,7 +154,10 @@ const leastFilled = 0.9;
 /** At least this share of the values in an id column is distinct. */
 const leastDistinct = 0.5;
 
-/** Prefers columns whose values look like ids. `names` are best first. */
+/**
+ * Finds a column that has one of the `names`, which are sorted best first. Prefers columns whose
+ * values look like ids.
+ */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
   const named = names.flatMap((name) => byName.get(name) ?? []);

@@ -206,7 +206,7 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
   }
 }
 
-/** Prints only flags that the command does not have yet. */
+/** Prints the proposed flags, except flags that the command already has. */
 function printShownWith(
   terminal: Terminal,
   { map, preset, problem }: Inspection,

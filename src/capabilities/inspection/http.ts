@@ -40,7 +40,8 @@ export const inspectImport = (table: OptionTable) => {
         sha256: kept.sha256,
       };
       if (inspection instanceof InputError) return { ...about, ...renderUnreadable(inspection) };
-      // The sandbox has rendered the other members as JSON, so two JSON objects are joined as text.
+      // The sandbox has rendered most members of the response as JSON. The members rendered here
+      // are joined to this JSON as text.
       const rest = JSON.stringify({ ...about, ...renderProblem(inspection) });
       const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), inspection.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);

@@ -36,7 +36,7 @@ import {
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
-/** Limit for the decoded text. */
+/** Maximum number of decoded bytes that are inspected. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
 /** Members of the response that depend only on the file's content. */

@@ -19,12 +19,12 @@ interface InspectorInput {
   readonly options: InspectorOptions;
 }
 
-/** Messages cannot contain class instances. */
+/** Messages cannot contain class instances, so an error is sent as its problems. */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
-/** Rendered in the sandbox, because rendering ten thousand columns takes half a second. */
+/** The sandbox renders the result, because rendering ten thousand columns takes half a second. */
 export interface RenderedInspection extends InspectionBase {
   /** JSON of the members that `renderContent` returns. */
   readonly json: Uint8Array;

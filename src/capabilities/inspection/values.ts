@@ -142,7 +142,10 @@ class ColumnValues {
   }
 }
 
-/** In `#counts`, a string has a quote in front, and any other value is JSON. */
+/**
+ * Reads a key of `#counts`. The key of a string is a quote followed by the string. The key of any
+ * other value is its JSON.
+ */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }

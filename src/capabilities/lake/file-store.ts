@@ -24,7 +24,7 @@ interface NewFile {
   readonly retirementId: number | null;
 }
 
-/** Call it before the file is written, so that a killed process leaves no unknown file behind. */
+/** Records a file before it is written, so that a killed process leaves no unknown file behind. */
 export async function recordFile(
   db: Database,
   { environmentId, kind, ref, month, retirementId }: NewFile,
@@ -51,7 +51,7 @@ export interface DataFile extends WrittenFile {
   readonly lastMicros: number;
 }
 
-/** Does nothing if the file was abandoned. */
+/** Stores what is known about a written file. Does nothing if the file was abandoned. */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -231,8 +231,8 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
 }
 
 /**
- * Files of killed processes. A running deletion may be writing a data file, so a data file is
- * included only after a day.
+ * Finds the files that killed processes left behind. A running deletion may be writing a data file,
+ * so a data file is included only after a day.
  */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
@@ -263,7 +263,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Events up to this time may be stored only in the lake, or may be on their way there. */
+/** Returns the time up to which events may be stored only in the lake, or may be moving there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

@@ -2,8 +2,8 @@ import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
 /**
- * Maximum size of a filter. This size is 10 bits for each of 1 600 000 ids. With more ids, a filter
- * is less exact.
+ * Maximum size of a filter, which is enough for 1 600 000 ids at 10 bits each. With more ids, a
+ * filter is less exact.
  */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 

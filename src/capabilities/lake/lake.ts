@@ -1,7 +1,7 @@
 /*
- * The lake: for each environment, an Iceberg table of its events, for other query engines.
- * `append-events.ts` adds new events, and `archive-events.ts` moves events whose retention has
- * ended. Every snapshot contains each event exactly once.
+ * The lake contains an Iceberg table of the events of each environment. Other query engines can
+ * read these tables. `append-events.ts` adds new events, and `archive-events.ts` moves events whose
+ * retention has ended. Every snapshot contains each event exactly once.
  */
 import type { Capability } from '../../capability.ts';
 import type { Attempt } from '../../deletion/seam.ts';
@@ -48,8 +48,9 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Archiving may have moved events to new files meanwhile. Unfinished files are abandoned first,
-    // so all other new files can be searched.
+    // Since the first pass, archiving may have moved events to new files, so these files are
+    // searched, too. Files that are still being written cannot be searched, so they are abandoned
+    // first.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);

@@ -87,7 +87,7 @@ export class LakeGroup implements PackedGroup {
   }
 }
 
-/** @throws LostLakeFile, including after the last group if the file's bytes have changed */
+/** @throws LostLakeFile, even after the last group if the hash shows that the file has changed */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;
   const read = (start: number, end: number) => files.readRange(ref, start, end);

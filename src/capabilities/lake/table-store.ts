@@ -21,7 +21,10 @@ export interface LakeTable {
   readonly environmentId: number;
   /** UUID in the addresses of the table's files. */
   readonly folder: string;
-  /** Address of the file store when the metadata was written. `null` before that. */
+  /**
+   * Address that the file store had when the metadata was written. `null` if no metadata has been
+   * written.
+   */
   readonly location: string | null;
   /** 0 if there is no snapshot. */
   readonly version: number;

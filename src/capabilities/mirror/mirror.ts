@@ -47,8 +47,8 @@ async function requireMirrorFits(
 }
 
 /**
- * Does nothing if the removals are already decided. The caller's transaction also checks that this
- * attempt still owns the load.
+ * Decides whether to remove the missing profiles, unless this is already decided. The caller's
+ * transaction also checks that this attempt still owns the load.
  */
 async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
@@ -61,7 +61,7 @@ async function decideMirror(db: Database, loadId: number): Promise<void> {
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** After an interruption, another call continues. */
+/** Removes the missing profiles in slices. After an interruption, another call continues. */
 const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;

@@ -1,7 +1,8 @@
 /*
  * Finds the profiles missing from a load's file, by hashes of the file's keys (`load_chunk_keys`).
  * A profile whose hash equals that of a key in the file counts as present. `load_missing` lists the
- * missing keys. A mark on each profile was rejected, because every load would rewrite all profiles.
+ * missing keys. The profiles themselves are not marked, because every load would then rewrite all
+ * profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -13,7 +14,9 @@ import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './api.ts';
 
-/** As JSON. `null` before the decision, and for loads that are not mirrors. */
+/**
+ * The decision of a mirror as JSON. `null` before the decision, and for loads that are not mirrors.
+ */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;

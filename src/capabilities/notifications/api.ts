@@ -16,7 +16,7 @@ import {
 } from '../../http/schema.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
 
-/** `schedule` is a run of a schedule, which has any number of jobs. */
+/** `schedule` means a run of a schedule. A run has any number of jobs. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 

@@ -11,7 +11,7 @@ import type { EventBody } from './record.ts';
  * link. Callers choose names and messages, so every text is limited to one line.
  */
 
-/** As rendered by the API. */
+/** A job as the API renders it. */
 export type JobData = Partial<Omit<LoadDetail, 'type' | 'counts' | 'rejects'>> & {
   readonly type?: string;
   /** `null` only in events of an earlier version. */
@@ -153,7 +153,7 @@ function pageOf(jobId: string | null | undefined, links: string | null | undefin
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
 }
 
-/** Protects terminals and mail clients. */
+/** Replaces control and format characters, which could harm terminals and mail clients. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }
@@ -172,8 +172,8 @@ export const formats: Readonly<Record<Format, (event: string) => string>> = {
 const linkTitle = 'Open the job';
 
 /**
- * Slack shows `text` on phones, and `blocks` in the channel. Even in plain text, it reads `<…>` as
- * a mention or a link.
+ * Slack shows `text` on phones, and `blocks` in the channel. Even in plain text, Slack reads `<…>`
+ * as a mention or a link.
  */
 function slackMessage({ link, ...brief }: Brief) {
   const text = escapeForSlack(linesOf(brief).join('\n'));
@@ -217,7 +217,7 @@ function teamsMessage({ link, ...brief }: Brief) {
   };
 }
 
-/** Cards replace functions such as `{{DATE(…)}}` in any text. */
+/** Breaks up functions such as `{{DATE(…)}}`, which a card would otherwise evaluate in any text. */
 function escapeForTeams(text: string): string {
   return text.replaceAll(/\{(?=\{)/g, '{ ');
 }

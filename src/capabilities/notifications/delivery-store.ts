@@ -111,7 +111,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Call it in the transaction that ends or releases the attempt's task. */
+/** Must be called in the transaction that ends or releases the attempt's task. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,

@@ -32,7 +32,7 @@ export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /** Equal for every attempt, so that a mail system can drop a duplicate. */
+  /** The id is equal for every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
 
@@ -148,7 +148,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Otherwise, every attempt would leave a partial file while the disk is full.
+      // Removes the partial file. Without this, every attempt on a full disk would leave one.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -197,7 +197,7 @@ export function composeMail(
   };
 }
 
-/** Names the job, its outcome and the reason, because a phone may show nothing else. */
+/** The title names the job, its outcome and the reason, because a phone may show only the title. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);

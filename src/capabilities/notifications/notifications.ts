@@ -7,7 +7,9 @@ import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
 
-/** A smaller JOB_RETENTION_DAYS applies instead. */
+/**
+ * Number of days for which events are kept. If JOB_RETENTION_DAYS is smaller, it applies instead.
+ */
 const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {

@@ -24,7 +24,7 @@ export interface Webhook {
   /** Id of the event. It is equal for every attempt, so that the receiver can drop duplicates. */
   readonly id: string;
   readonly body: string;
-  /** Empty if the receiver checks no signature. */
+  /** Secrets for the signatures. Empty if the receiver checks no signature. */
   readonly secrets: readonly string[];
 }
 

@@ -98,8 +98,8 @@ export async function disableSubscription(
 }
 
 /**
- * The channel, and whether it is signed, cannot change. A new target enables the subscription
- * again, and a webhook's pending deliveries are sent to it.
+ * Changes a subscription, but neither its channel nor whether its messages are signed. A new target
+ * enables the subscription again. A webhook's pending deliveries are then sent to the new target.
  */
 export async function changeSubscription(
   db: Database,

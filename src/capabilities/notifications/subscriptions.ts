@@ -53,7 +53,7 @@ export function requireRoom(subscriptions: number): void {
     throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
 }
 
-/** The target must have been checked. If `chosen` is `null`, a secret is generated. */
+/** The caller must have checked the target. If `chosen` is `null`, a secret is generated. */
 export async function createSubscription(
   context: ActContext,
   environmentId: number,
@@ -140,7 +140,7 @@ export async function requireSubscription(
 }
 
 /**
- * Deliveries remain listed.
+ * Removes a subscription. Its deliveries remain listed.
  * @throws InputError `not_found`
  */
 export async function removeSubscription(
@@ -158,8 +158,8 @@ export async function removeSubscription(
 }
 
 /**
- * The new secret is shown only once. For `overlapHours`, webhooks are also signed with the previous
- * secret. Older secrets are invalid.
+ * Replaces the secret. The new secret is shown only once. For `overlapHours`, webhooks are also
+ * signed with the previous secret. Older secrets are invalid.
  * @throws InputError `not_found`, or `invalid_field` for mail and chats
  */
 export async function rotateSecret(

@@ -12,8 +12,8 @@ export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
 /**
- * The task of a delivery has the same attempts and pauses as the delivery. They also apply after a
- * failure of our own code.
+ * The task of a delivery has the same attempts and pauses as the delivery. These attempts and
+ * pauses also apply after a failure of our own code.
  */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 

@@ -154,7 +154,8 @@ async function identify(
 }
 
 /**
- * Prefers the environment `default`, then the first in which the person has a scope.
+ * Opens a session in the environment `default` or, if the person has no scope there, in the first
+ * environment in which they have one.
  * @throws ProviderProblem
  */
 async function openConsole(

@@ -12,7 +12,7 @@ const connectTimeoutMs = 2_000;
 const answerTimeoutMs = 3_000;
 const MAX_ANSWER_BYTES = 1_048_576;
 const DISCOVERY_MS = 3_600_000;
-/** Difference between the clocks of the provider and of this machine. */
+/** Maximum difference that is accepted between the clocks of the provider and of this machine. */
 const CLOCK_TOLERANCE_S = 120;
 
 /** A failed sign-in. `code` selects the message that is shown. */
@@ -42,7 +42,9 @@ export interface Identity {
   readonly fixedClaims: Claims;
   readonly liveClaims: Claims;
   readonly tokens: Tokens;
-  /** End of the access token. `null` if the provider does not specify it. */
+  /**
+   * The time at which the access token expires. `null` if the provider does not specify this time.
+   */
   readonly expiresAt: Date | null;
 }
 

@@ -36,7 +36,10 @@ export function settingsProblem(config: Settings): string | null {
   return null;
 }
 
-/** True for an encrypted or local URL. Others could read the client secret over any other URL. */
+/**
+ * True for an encrypted or local URL. On the way to any other URL, others could read the client
+ * secret.
+ */
 export function isProtected(issuer: string): boolean {
   return new URL(issuer).protocol === 'https:' || isLoopback(issuer);
 }

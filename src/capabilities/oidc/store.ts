@@ -19,7 +19,7 @@ export const accessGrants = itemsTable<Grant>({
 
 /** After this time, a session asks the provider for the claims again. */
 const CHECK_MS = 60_000;
-/** A session without an answer for this long has no access. */
+/** If the provider has not answered for this long, the session has no access. */
 const MAX_UNANSWERED_MS = 5 * 60_000;
 /**
  * If one request of a session asks the provider, the session's other requests do not ask for this
@@ -105,7 +105,10 @@ export async function spendState(db: Database, digest: Buffer, lifeMs: number): 
   return changed > 0;
 }
 
-/** Also deletes the claims and tokens of ended sessions. Returns the number of ended sessions. */
+/**
+ * Deletes expired states, and the claims and tokens of ended sessions. Returns the number of ended
+ * sessions.
+ */
 export async function deleteEnded(db: Database): Promise<number> {
   await sql`delete from oidc_used_states where expires_at < now()`.execute(db);
   return changedBy(db)`

@@ -29,7 +29,8 @@ export const personal: Capability = {
 };
 
 /**
- * Call it in the transaction that accepts the load. The text of the load's records is not stored.
+ * Marks a load, so that the text of its records is not stored. Must be called in the transaction
+ * that accepts the load.
  */
 export const keepNoText = addPersonalLoad;
 
@@ -95,8 +96,8 @@ export class PersonalProperties {
   }
 
   /**
-   * In `name`, dots separate objects and members. If the property itself has no action, the closest
-   * object that has an action determines it.
+   * In `name`, dots separate objects and members. If the property itself has no action, the action
+   * of the closest object around it applies.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
@@ -165,7 +166,7 @@ export class PersonalValues {
 }
 
 /**
- * Shows `(hash)` in place of a hash. Callers use it if they store nothing, or if their rules hash
+ * Shows `(hash)` in place of a hash. This is for callers that store nothing, or whose rules hash
  * nothing.
  */
 const hiddenValues = new PersonalValues(null);

@@ -74,8 +74,8 @@ const ofRecords = [
 ];
 
 /**
- * Documents a route. `example` is the product whose record is the example. If the SDK of the
- * product `strict` is strict (`isStrict`), the document also lists refusals.
+ * Documents a route. The example in the document is a record of the product `example`. If
+ * `isStrict` is true for the SDK of the product `strict`, the document also lists refusals.
  */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };

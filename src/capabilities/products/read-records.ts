@@ -24,8 +24,8 @@ const jsonTexts: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a record of a product. The members `marked` of `parsed` and of the result are explained at
- * `ParsedJson`.
+ * Reads a record of a product. `ParsedJson` explains the member `marked`, which `parsed` and the
+ * result have.
  */
 export function readRecords(
   product: Preset,

@@ -3,8 +3,8 @@ import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
  * Names by which products are recognised. A record of a product has at least one name from each of
- * the product's groups. If several products match, the first is used. The events of a product may
- * also contain names of a later product.
+ * the product's groups. If several products match, the first one in this list is used, because its
+ * events may also contain names of later products.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],

@@ -24,9 +24,9 @@ import { isReason, type ProductContext } from './record.ts';
 
 /*
  * Rewrites another product's file as NDJSON in sluice's format before the load is accepted. A
- * record keeps its row and line. The member `sluice_profiles` of a record contains the profiles
- * that the record implies. These profiles are not counted. A record that cannot be rewritten
- * becomes a line with the reason and the original text.
+ * record keeps its row number and its line number. The member `sluice_profiles` of a record
+ * contains the profiles that the record implies. These profiles are not counted. A record that
+ * cannot be rewritten becomes a line with the reason and the original text.
  */
 
 const MAX_MEMBERSHIPS = 250_000;

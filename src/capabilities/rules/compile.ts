@@ -31,7 +31,7 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // Listed objects are kept, even if the rules drop unlisted properties.
+  // Objects that the rules list are kept, even if the rules drop unlisted properties.
   const kept = userTraitPaths.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((path) =>

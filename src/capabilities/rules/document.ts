@@ -16,7 +16,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** Checked only by `sluice rules check`. */
+  /** Only `sluice rules check` checks whether values are unique. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;
@@ -24,10 +24,10 @@ export interface PropertyRule {
 
 export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
-  /** For a property that is not listed. Default: `allow`. */
+  /** Treatment of a property that is not listed. Default: `allow`. */
   readonly unknown?: 'allow' | Remedy;
   readonly names?: readonly string[];
-  /** For an event that is not in `names`. Default: `refuse`. */
+  /** Treatment of an event whose name is not in `names`. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';
 }
 

@@ -6,7 +6,10 @@ import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
 /** Maximum number of steps in a pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Maximum product of a pattern's steps and the text's length. The worst case takes about 25 ms. */
+/**
+ * Maximum work of a match, which is the number of steps in the pattern times the length of the
+ * text. The worst case takes about 25 ms.
+ */
 const MAX_PATTERN_WORK = 1_000_000;
 const MAX_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
@@ -32,7 +35,7 @@ function sizeOf(text: string): number {
 const patterns = new Map<string, Pattern>();
 
 export class Pattern {
-  /** Shared, because each chunk needs the same patterns. */
+  /** Returns a shared instance, because each chunk needs the same patterns. */
   static of(text: string): Pattern {
     const existing = patterns.get(text);
     if (existing !== undefined) return existing;
@@ -44,7 +47,9 @@ export class Pattern {
 
   /** Maximum length of a text in UTF-16 units. A longer text does not match. */
   readonly maxLength: number;
-  /** Contains only this pattern. RE2 limits only the memory of sets. */
+  /**
+   * A set that contains only this pattern. A set is used because RE2 limits memory only for sets.
+   */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 
   constructor(text: string) {

@@ -44,7 +44,10 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
   } satisfies RecordStage & { readonly findings: FindingCounts };
 }
 
-/** Replaces the name of a cell that is left out. A CSV cell is emptied instead. */
+/**
+ * This name replaces the name of a cell that is left out of a record. A CSV cell is emptied
+ * instead.
+ */
 const ignoredName = new KnownName('', role.ignored);
 
 function applyRules(

@@ -23,7 +23,7 @@ export interface AppliedRules {
   readonly version: number;
   readonly document: RulesDocument;
   readonly appliedAt: Date;
-  /** Id of the API key. `null` for the command line. */
+  /** Id of the API key with which the rules were applied. `null` for the command line. */
   readonly appliedBy: string | null;
 }
 
@@ -84,7 +84,7 @@ export async function rulesCommitted(db: Database, { version }: AppliedRules): P
   if (version === 1) await awaitEarlierWriters(db, new AbortController().signal);
 }
 
-/** Call it in the transaction that accepts the load. */
+/** Must be called in the transaction that accepts the load. */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
   const rules = await readRules(db, environmentId);
   if (rules === null) return;

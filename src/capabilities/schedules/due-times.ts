@@ -28,7 +28,7 @@ export function cronProblem(text: string): string | null {
   }
 }
 
-/** The last `limit` times in (`after`, `until`], oldest first. */
+/** Returns the last `limit` times in (`after`, `until`], oldest first. */
 export function dueTimes(
   cron: string,
   timeZone: string,

@@ -38,7 +38,10 @@ const runsLookedAt = 1_000;
 
 interface ScheduleFigures {
   readonly name: string;
-  /** If none of the searched runs succeeded, seconds since the first of them was due. */
+  /**
+   * Seconds since the last success. If none of the searched runs succeeded, seconds since the
+   * oldest of these runs was due.
+   */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
 }
@@ -116,7 +119,7 @@ interface Failing {
 }
 
 /*
- * Searches backwards, because the last success was usually not long ago.
+ * Searches from the newest run backwards, because the last success was usually not long ago.
  */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
@@ -194,7 +197,7 @@ function describeLength(ms: number): string {
 }
 
 /*
- * Only runs that failed before they had a job. Failures of jobs are listed elsewhere.
+ * Lists only runs that failed before they had a job. Failed jobs are listed elsewhere.
  */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,

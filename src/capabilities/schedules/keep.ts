@@ -32,7 +32,10 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/** The lock lasts until the transaction ends. Returns `null` if the schedule is missing. */
+/**
+ * Reads a schedule, and locks it until the transaction ends. Returns `null` if the schedule is
+ * missing.
+ */
 export async function holdSchedule(
   db: Database,
   environmentId: number,

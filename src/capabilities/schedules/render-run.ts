@@ -22,8 +22,8 @@ import {
 const RUNS_AT_A_TIME = 10;
 
 /**
- * Shows the first MAX_TOLD_ITEMS items. If an earlier job had already loaded the same bytes, its
- * files, counts and rejects are not included.
+ * Shows the first MAX_TOLD_ITEMS items. If an earlier job had already loaded the bytes of an item,
+ * the files, counts and rejects of that job are not included.
  */
 export async function renderScheduleRuns(db: Database, runs: readonly ScheduleRun[], baseUrl: string) {
   const documents: ReturnType<typeof renderDocument>[] = [];

@@ -116,8 +116,8 @@ async function deliverExport(
 }
 
 /**
- * Finds the root that contains `toDir`. The first call is before the export is requested, so that a
- * wrong folder is refused early.
+ * Finds the root that contains `toDir`. The first call comes before the export is requested, so
+ * that a wrong folder is refused early.
  * @throws SourceFailure if `toDir` is outside `roots`
  */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {

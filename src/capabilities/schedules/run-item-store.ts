@@ -17,7 +17,10 @@ export interface RunItem {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Replaces a refused item. Call it in the transaction that accepts the item's job. */
+/**
+ * Inserts an item, or replaces it if it was refused before. Must be called in the transaction that
+ * accepts the item's job.
+ */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -48,7 +51,7 @@ export async function readRunItems(db: Database, runId: number): Promise<readonl
   return (await readItemsOfRuns(db, [runId])).get(runId) ?? [];
 }
 
-/** The map lacks runs without items. */
+/** Runs without items are not in the map. */
 export async function readItemsOfRuns(
   db: Database,
   runIds: readonly number[],
@@ -70,8 +73,8 @@ export async function readItemsOfRuns(
 }
 
 /**
- * The most frequent code is first. Counts at most MAX_COUNTED_REJECTS of each run. The map lacks
- * runs without rejects.
+ * Counts the rejects of each run by their code, with the most frequent code first. Counts at most
+ * MAX_COUNTED_REJECTS rejects of each run. Runs without rejects are not in the map.
  */
 export async function countRejectsOfRuns(
   db: Database,

@@ -65,7 +65,7 @@ export async function insertRun(
 /**
  * Queues a failed or skipped run again. Drops refused items, items whose job failed or was
  * cancelled, and exports whose files no longer exist. Returns false for a run in any other state.
- * Call it in a transaction.
+ * Must be called in a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -103,7 +103,7 @@ export async function requeueRun(
   return true;
 }
 
-/** Keeps the last run of each schedule. */
+/** Deletes runs that ended more than `days` days ago, except the last run of each schedule. */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -166,7 +166,7 @@ export async function beginRun(db: Database, runId: number) {
   return row === undefined ? null : { runId, ...row };
 }
 
-/** Call it in the transaction that ends the run's task, before the task ends. */
+/** Must be called in the transaction that ends the run's task, before the task ends. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -198,7 +198,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Queues a waiting run again that has work to do after its jobs. */
+/** Queues a waiting run again, because it has work to do after its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }

@@ -93,7 +93,7 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** Item of a run whose source could not be read. */
+/** Name of the item of a run whose source could not be read. */
 const sourceItem = 'source';
 
 /**

@@ -192,7 +192,7 @@ export async function setRange(
     .execute();
 }
 
-/** Does nothing if the claim is lost. */
+/** Stores the folder to which the export was copied. Does nothing if the claim is lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

@@ -159,7 +159,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node discards unread output when the program ends, unless a second stream keeps it.
+    // When the program ends, Node would discard its unread output. The second stream keeps it.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -242,7 +242,8 @@ function killGroup({ pid }: ChildProcess): void {
 const lastBytes = 4_000;
 
 /**
- * Reads continuously, so that the writer never waits. The returned function returns the last bytes.
+ * Reads the stream continuously, so that its writer never waits. Returns a function that returns
+ * the last bytes read.
  */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
@@ -252,7 +253,7 @@ function keepLastBytes(stream: Readable): () => string {
   return () => kept.toString();
 }
 
-/** Shorter values are not treated as secrets. */
+/** Minimum length of a secret. Shorter values are not hidden. */
 const shortestSecret = 4;
 
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {

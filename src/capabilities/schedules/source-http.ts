@@ -6,7 +6,7 @@ import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './s
 
 /** Limit for `Retry-After`. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-/** Time limit for connecting, and then for the start of the response. */
+/** Time limit for connecting, and again for waiting until the response begins. */
 export const SOURCE_CONNECT_MS = 20_000;
 const MAX_REDIRECTS = 5;
 
@@ -210,7 +210,8 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
 }
 
 /**
- * JSON of headers that make the next request conditional. Only short, plain ASCII values are used.
+ * Returns headers, as JSON, that make the next request conditional. Uses only headers with short,
+ * plain ASCII values.
  */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({

@@ -18,7 +18,10 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 /* Import this module only on demand, because the AWS SDK takes long to load. */
 
-/** One more item than a run loads. If it arrives, the run knows that items remain. */
+/**
+ * Maximum number of items that are found, which is one more than a run loads. The extra item shows
+ * that items remain.
+ */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {

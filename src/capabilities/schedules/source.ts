@@ -28,7 +28,7 @@ export interface SourceItem {
   /** Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /** Changes with the content. `null` if it is not known before the item is opened. */
+  /** A text that changes with the content. `null` if it is not known before the item is opened. */
   readonly version: string | null;
   /** `lastVersion` is the version that was loaded last. @throws SourceFailure */
   open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
@@ -42,7 +42,7 @@ export interface OpenItem {
   readonly mayBeEmpty?: boolean;
   /** Maximum milliseconds between two bytes. Applies instead of the minimum rate of uploads. */
   readonly stallMs?: number;
-  /** Call it after the last byte. Throws if the item is incomplete. */
+  /** Must be called after the last byte. Throws if the item is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }

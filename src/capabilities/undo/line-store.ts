@@ -108,7 +108,9 @@ function isCreatedBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Changes to a profile that the loads made, or that replaced a state written by the loads. */
+/**
+ * Changes that the loads made to a profile, and changes that replaced a state written by the loads.
+ */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`

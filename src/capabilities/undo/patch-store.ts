@@ -20,7 +20,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
     on commit delete rows`);
-  // Neither character can occur in JSON, so COPY reads each line as one cell.
+  // Neither the quote nor the delimiter can occur in JSON, so COPY reads each line as one cell.
   const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
   await pipeline(
     Readable.from([lines], { objectMode: false }),

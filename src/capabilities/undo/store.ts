@@ -128,7 +128,7 @@ export async function takePlace(db: Database, undoId: number, loadId: number): P
     where load_id = ${undoId}`.execute(db);
 }
 
-/** Call it in the transaction that queues the undo. */
+/** Must be called in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
@@ -152,7 +152,10 @@ export const isToBeUndone = sql<boolean>`exists (
     and not u.dry_run
 )`;
 
-/** Excludes plans. `kept` counts the profiles that were not fully restored. */
+/**
+ * The last undo of a load, not counting plans. `kept` counts the profiles that were not fully
+ * restored.
+ */
 export interface LatestUndo {
   readonly jobId: string;
   readonly status: LoadStatus;

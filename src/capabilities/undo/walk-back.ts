@@ -18,7 +18,7 @@ interface State {
   readonly position: number;
 }
 
-/** Contains the state before the change. `properties` is `null` if that state was erased. */
+/** A change, and the state before the change. `properties` is `null` if that state was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -52,9 +52,9 @@ export interface Reversal {
 interface Value {
   now: string | null;
   wanted: string | null;
-  /** An undone load has changed the value. */
+  /** True if an undone load has changed the value. */
   isUndone: boolean;
-  /** An author whose changes still count has changed the value since. */
+  /** True if an author whose changes still count has changed the value since then. */
   isKept: boolean;
 }
 

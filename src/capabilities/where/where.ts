@@ -13,7 +13,7 @@ import { readDefinitionText } from '../../lookups/definitions.ts';
 import { compileSegment } from '../../lookups/segments/compile-segment.ts';
 import { readSegment } from '../../lookups/segments/read-segment.ts';
 
-/** Limit for the condition as JSON. */
+/** Maximum size of the condition as JSON. */
 export const MAX_WHERE_BYTES = 64 * 1024;
 
 const whereOption: ExportOption<object> = {

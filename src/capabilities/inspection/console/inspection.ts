@@ -144,7 +144,10 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/** Without a choice, returns the types that the server proposes. An empty type means text. */
+/**
+ * Returns the types that the user chose, or else the types that the server proposes. An empty type
+ * means text.
+ */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));

@@ -15,11 +15,11 @@ export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Sent by the browser. The server may have received fewer bytes. */
+  /** Number of bytes that the browser has sent. The server may have received fewer bytes. */
   readonly sent: number;
   /** `waiting`: the connection was lost. The file will be sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
-  /** Empty until the file has been sent completely. */
+  /** Id of the stored file. Empty until the file has been sent completely. */
   readonly uploadId: string;
   readonly error: ApiError | null;
 }
@@ -27,7 +27,7 @@ export interface Sending {
 export const sendings = signal<readonly Sending[]>([]);
 
 const pauseMs = growing(500, 15_000);
-/** Without progress for this long, the file is sent again. */
+/** If an upload makes no progress for this long, the file is sent again. */
 const stuckMs = 60_000;
 /** Minimum time between two updates, so that not every packet redraws the page. */
 const shownEveryMs = 100;

@@ -9,7 +9,9 @@ import { Notice, Problems } from '../../../console/client/ui/page.tsx';
 import type { Provider, SignInStep } from '../api.ts';
 import { problems } from '../problems-api.ts';
 
-/** The page's address contains the code of the problem, which is immediately removed from it. */
+/**
+ * The code of the problem is read from the page's address, and is then removed from the address.
+ */
 const problem = signal<string | null>(null);
 const word = /^#sign-in=([a-z]+)$/.exec(location.hash)?.[1];
 if (word !== undefined) {

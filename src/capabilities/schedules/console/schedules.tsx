@@ -148,7 +148,7 @@ export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
-  // The API does not return a deleted schedule, but lists its runs while one is open.
+  // The API does not return a deleted schedule, but lists its runs while one of them is open.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();
