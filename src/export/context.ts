@@ -6,7 +6,7 @@ import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ExportOptions } from './options.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Tests pass a writer that stops at a chosen point. */
+/** The function that writes an export. Tests pass one that stops at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
@@ -14,7 +14,10 @@ export interface ExportContext extends TaskContext {
   readonly acts: Acts;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** For links in messages, without a trailing slash. A response uses the URL of its request. */
+  /**
+   * Base URL of links in messages, without a trailing slash. Links in a response use the URL of the
+   * request.
+   */
   readonly baseUrl: string;
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
@@ -35,7 +38,10 @@ export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/** Each attempt has a folder, so a late one cannot overwrite the files of the next. */
+/**
+ * Each attempt has its own folder, so that a late attempt cannot overwrite files of the next
+ * attempt.
+ */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

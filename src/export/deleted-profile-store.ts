@@ -100,8 +100,8 @@ export function deleteEvents(
 }
 
 /**
- * Deletes the events of users, or removes companies from events. Changes only archived tables that
- * are not dropped yet.
+ * Deletes the events of users, or removes companies from events. Changes only events in archived
+ * tables that still exist.
  */
 export async function eraseUndropped(
   db: Database,
@@ -195,7 +195,7 @@ export async function removeProfiles(
 }
 
 /**
- * Removes versions of profiles from the change log. If `limit` is `null`, all are removed.
+ * Removes versions of profiles from the change log. If `limit` is `null`, all versions are removed.
  * Otherwise, `limit` versions are removed, or none if there are fewer. Leaves an empty row per
  * profile, so that exports of changes report the removal.
  */

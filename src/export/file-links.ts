@@ -38,7 +38,7 @@ export function linksExpireAt(): Date {
   return new Date(Date.now() + LINK_TTL_MS);
 }
 
-/** The link is valid only as long as this key or session. */
+/** The key or session to which a link is bound. The link is valid only as long as its holder. */
 export interface LinkHolder {
   readonly kind: 'key' | 'session';
   readonly id: string;
@@ -94,7 +94,7 @@ async function ourLinks(
   };
 }
 
-/** These links work for everybody until LINK_TTL_MS has passed. */
+/** Returns links that work for everybody until LINK_TTL_MS has passed. */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & KeyContext,
   environmentId: number,
@@ -107,8 +107,8 @@ export async function linkFilesForMail(
 }
 
 /**
- * A signature includes API_KEY, ADMIN_KEY or neither. If API_KEY changes, the links of requests
- * with it become invalid. If ADMIN_KEY changes, the links of console sessions become invalid.
+ * A signature includes API_KEY, ADMIN_KEY or neither. If API_KEY changes, links that were requested
+ * with API_KEY become invalid. If ADMIN_KEY changes, links of console sessions become invalid.
  */
 interface KeyContext {
   readonly config: Pick<Config, 'apiKey' | 'adminKey'>;

@@ -50,8 +50,9 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * If the request selects users, a company needs such a user. An excluded segment excludes the
- * companies of its users. An excluded user id does not exclude the company.
+ * If the request selects users, a company is exported only if a selected user belongs to it. An
+ * excluded segment excludes the companies of its users. An excluded user id does not exclude the
+ * company.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -74,8 +75,8 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
 }
 
 /**
- * If the ids do not fit in the memory of PostgreSQL's hash table, `not in` would compare every row
- * with every id.
+ * Uses `not exists`. If the ids do not fit in the memory of PostgreSQL's hash table, `not in` would
+ * compare every row with every id.
  */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
@@ -146,11 +147,11 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** Rows whose transaction is not visible in the cursor's snapshot. */
+/** Condition for rows whose transaction is not visible in the cursor's snapshot. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
-  // With a literal, the planner can use the BRIN index. `isCursor` allows only digits, colons and
-  // commas.
+  // The cursor is a literal, so that the planner can use the BRIN index. The literal is safe:
+  // `isCursor` allows only digits, colons and commas.
   if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }

@@ -305,9 +305,9 @@ interface ByteRange {
 }
 
 /**
- * `null` sends the whole file. RFC 9110 allows this for several ranges and for a malformed header.
- * The library range-parser refuses a suffix longer than the file and a range that ends before it
- * begins.
+ * Reads the `Range` header. If the result is `null`, the whole file is sent. RFC 9110 allows this
+ * for several ranges and for a malformed header. The library range-parser refuses a suffix longer
+ * than the file and a range that ends before it begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -137,8 +137,8 @@ async function loadFile(
 }
 
 /**
- * Restores when profiles were first and last seen, except from a stream, which lacks these times.
- * Counts the stored rows that equal rows of the file.
+ * Restores the times at which profiles were first and last seen, except from a stream, which lacks
+ * these times. Counts the stored rows that equal rows of the file.
  */
 async function restoreFile(
   { system, environmentId }: ImportSession,

@@ -66,7 +66,10 @@ const manifest = Type.Object({
   snapshot_at: Type.String(),
   /** Value of `since` for the next export. */
   cursor: Type.String(),
-  /** All events from this instant on are stored. Set only if the range begins before it. */
+  /**
+   * All events from this instant on are stored. Set only if the requested range begins before this
+   * instant.
+   */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   /**
    * Accepted loads that had not ended at the snapshot. The files may contain a part of their rows.

@@ -96,8 +96,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // The key is claimed before the names are checked. So a repeated request gets the first response,
-  // even if a name in it no longer exists.
+  // The idempotency key is claimed before the names in the request are checked. Therefore, a
+  // repeated request gets the first response, even if one of the names no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);

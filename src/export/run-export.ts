@@ -34,8 +34,8 @@ export const EXPORT_PART_BYTES = GiB;
 const lostClaim = 'the export has ended, or another worker has it';
 
 /**
- * All rows come from one snapshot. One transaction records the files and the end, so the export has
- * all rows or fails.
+ * All rows come from one snapshot. The list of files and the end of the export are recorded in one
+ * transaction, so an export that is completed has all rows.
  */
 export async function runExport(
   context: ExportContext,
@@ -58,8 +58,8 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // A commit without a response may have succeeded. If it failed, the next attempt removes the
-    // files.
+    // If no response to the commit arrives, the commit may have succeeded, so the files are kept.
+    // If it failed, the next attempt removes them.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
@@ -68,7 +68,10 @@ export async function runExport(
 
 const loadsPauseMs = 2_000;
 
-/** A waiting task is back in the queue, with an error message that names the reason. */
+/**
+ * Returns true if the export must wait for loads. The task is then put back into the queue, with a
+ * message that names the reason.
+ */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
   if (loads === 0) return false;
@@ -150,7 +153,7 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/** Another attempt would take equally long and delay other exports. */
+/** This error is final, because another attempt would take equally long and delay other exports. */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -159,7 +162,10 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   );
 }
 
-/** A failure is only logged: the files are removed when the export expires. */
+/**
+ * Removes the files of an attempt. A failure is only logged, because the files are removed anyway
+ * when the export expires.
+ */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
     await context.files.removeFolder(attemptFolder(jobId, attempt));

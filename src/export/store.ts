@@ -15,7 +15,7 @@ import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
 // queued → processing → completed | failed | cancelled. An export has a task until it ends. Every
-// transaction that ends one deletes the task first, to avoid deadlocks.
+// transaction that ends an export deletes the task first, to avoid deadlocks.
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -25,7 +25,10 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Call it in a transaction. The task is sent to the queue after the commit. */
+/**
+ * Must be called in a transaction. After the commit, the caller sends the returned task to the
+ * queue.
+ */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,

@@ -7,7 +7,7 @@ import { MissingFileError } from './file-store.ts';
 export interface Disk {
   readonly folder: string;
   readonly device: number;
-  /** Available to the user of this process. */
+  /** Number of free bytes that are available to the user of this process. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }
@@ -60,8 +60,8 @@ export function ioError(activity: string, cause: unknown): Error {
 }
 
 /**
- * True if a disk of this process is full. `isDiskFull` (sqlstate.ts) also recognises a full disk of
- * the database server.
+ * True for an error that reports a full disk of this process. `isDiskFull` (sqlstate.ts) also
+ * recognises a full disk of the database server.
  */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));

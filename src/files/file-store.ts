@@ -10,13 +10,16 @@ import { uuidv7 } from '../base/uuid.ts';
  * text.
  */
 export interface FileStore {
-  /** For other programs: file:///folder or s3://bucket/prefix, without a final slash. */
+  /**
+   * URL of the store for other programs: file:///folder or s3://bucket/prefix, without a final
+   * slash.
+   */
   readonly location: string;
-  /** The file is invisible until `commit`. */
+  /** Creates a file, which is invisible until `commit`. */
   create(folder?: FileFolder): Promise<FileWriter>;
   /** Creates a file with a given name, such as its name in another store or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
-  /** In bytes. `null` for a missing file. */
+  /** Returns the size in bytes, or `null` for a missing file. */
   size(ref: FileRef): Promise<number | null>;
   /**
    * Returns exactly [start, end).
@@ -27,9 +30,12 @@ export interface FileStore {
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Yields complete files below `kind/`. */
   list(kind: string): AsyncGenerator<{ readonly ref: FileRef; readonly bytes: number }>;
-  /** A missing file is not an error. */
+  /** Removes a file. A missing file is not an error. */
   remove(ref: FileRef): Promise<void>;
-  /** Includes uncommitted files. A missing folder is not an error. */
+  /**
+   * Removes the folder and its files, including uncommitted files. A missing folder is not an
+   * error.
+   */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
    * Removes unfinished files not written to for `olderThanMs`, such as those of a killed process.
@@ -49,7 +55,7 @@ export interface PresignedLink {
   /** Browsers suggest this name. It is generated and does not come from a user. */
   readonly filename: string;
   readonly contentType: string;
-  /** At most MAX_PRESIGNED_SECONDS from now. */
+  /** The time at which the link expires, at most MAX_PRESIGNED_SECONDS from now. */
   readonly expireAt: Date;
 }
 
@@ -64,7 +70,7 @@ export interface FileWriter {
   discard(): Promise<void>;
 }
 
-/** Discards the file if writing or committing fails. */
+/** Writes a whole file and commits it. Discards the file if writing or committing fails. */
 export async function writeWhole(
   writer: FileWriter,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

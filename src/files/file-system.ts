@@ -22,9 +22,9 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Creates `directory` when necessary. A file is named `tmp/<uuid>` until it is complete, then
- * `<date>/<uuid v7>`. A file of a `FileFolder` is written in its folder, and its name ends in
- * `.part` until it is complete.
+ * Stores files in `directory`, which is created when necessary. A file is named `tmp/<uuid>` until
+ * it is complete, then `<date>/<uuid v7>`. A file of a `FileFolder` is written in its folder, and
+ * its name ends in `.part` until it is complete.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {

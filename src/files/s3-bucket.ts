@@ -49,8 +49,9 @@ interface BegunUpload {
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
- * Import on demand, because this loads the SDK. Methods throw the errors of `s3Error`. Not named
- * `Bucket`, because the compiler (7.0.2) renames properties with the name of their class.
+ * Sends requests to one bucket. Import this module only when it is needed, because it loads the
+ * SDK. Methods throw the errors of `s3Error`. The class is not named `Bucket`, because the compiler
+ * (7.0.2) renames properties with the name of their class.
  */
 export class S3Bucket {
   readonly #location: S3Location;
@@ -143,12 +144,12 @@ export class S3Bucket {
     }
   }
 
-  /** S3 does not report a missing object. */
+  /** Removes an object. S3 reports no error if the object is missing. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
 
-  /** The caller may remove objects meanwhile. */
+  /** Yields the objects whose keys begin with `prefix`. The caller may remove objects meanwhile. */
   async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
     const read = async (last: string | null) => {
       const after = last === null ? {} : { StartAfter: last };
@@ -183,7 +184,10 @@ export class S3Bucket {
     }
   }
 
-  /** A refusal to list states its reason. A HEAD would return only a status. */
+  /**
+   * Checks the bucket by listing objects, because a refusal to list states its reason. A HEAD
+   * request would return only a status.
+   */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
     const abortSignal = AbortSignal.timeout(S3_CHECK_MS);

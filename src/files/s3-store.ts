@@ -30,7 +30,10 @@ interface S3StoreOptions {
   readonly stallMs?: number;
 }
 
-/** A character that has two bytes in another encoding may have three in UTF-8. */
+/**
+ * A file can grow by this factor when it is converted: a character that has two bytes in another
+ * encoding may have three in UTF-8.
+ */
 const growth = 1.5;
 
 /**
@@ -85,7 +88,10 @@ function openStream(
   return streamOf(read());
 }
 
-/** Aborts uploads first. If one completes in the meantime, its file is then among the objects. */
+/**
+ * Aborts uploads first, then removes objects. If an upload completes in the meantime, its file is
+ * among the objects.
+ */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
@@ -118,8 +124,8 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
 const pauseMs = growing(200);
 
 /**
- * Requests the rest if a response breaks off or stalls, unlike `retry`, which would start again.
- * `end` is `null` for the rest of the object.
+ * Reads an object. If a response breaks off or stalls, requests only the missing bytes. `retry`
+ * would start again. `end` is `null` for the rest of the object.
  */
 async function* readObject(
   bucket: S3Bucket,

@@ -10,8 +10,8 @@ interface NewObject {
 }
 
 /**
- * Uploads in parts, or a small file in one request. At most S3_PARTS_IN_FLIGHT parts are sent at a
- * time, in reused buffers. The file is invisible until `commit`.
+ * Uploads a file in parts, or in one request if the file is small. At most S3_PARTS_IN_FLIGHT parts
+ * are sent at a time, in reused buffers. The file is invisible until `commit`.
  */
 export class S3Writer implements FileWriter {
   readonly ref: FileRef;

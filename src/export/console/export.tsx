@@ -149,7 +149,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Cells by column name. A cut JSON row is a single cell. */
+/** Cells by column name. A JSON row that was cut becomes a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {

@@ -16,7 +16,10 @@ declare module '../../console/client/lib/jobs.ts' {
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly job: ExportJobDetail };
 
-/** No button if lists of the request were cut, because the new export would be different. */
+/**
+ * A button that repeats an export. It is not shown if lists of the request were cut, because the
+ * new export would be different.
+ */
 export function ExportAgain({ job, look }: AgainProps): VNode | null {
   const start = useStart();
   if (job.options_cut) return null;

@@ -1,4 +1,7 @@
-/* Converts the form to an export request, and an earlier export to its request. */
+/*
+ * Converts the form to an export request, and an earlier export back to the request that created
+ * it.
+ */
 
 import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';

@@ -23,7 +23,7 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  /** `splitBytes` also bounds the blocks that are compressed. */
+  /** Creates a file. `splitBytes` also limits the size of the blocks that are compressed. */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -106,15 +106,15 @@ const level = 2;
 /** Initial memory for a compressed block, which can grow. */
 const packedBytes = 64 * 1024;
 const windowBytes = 32 * 1024;
-/** Magic number, deflate, no flags, no time, no extra flags, Unix. */
+/** Header of a gzip member: magic number, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
 /** Empty final block of a deflate stream. */
 const end = Buffer.from([0x03, 0x00]);
 
 /**
  * Compresses a file on several threads into a single gzip member, because some readers stop after
- * the first. Each block uses the end of the previous one as its dictionary and ends at a byte
- * boundary.
+ * the first member. Each block uses the end of the previous one as its dictionary and ends at a
+ * byte boundary.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -146,7 +146,10 @@ export class GzipBlocks {
     }
   }
 
-  /** Must be called once, after the last write. */
+  /**
+   * Writes the remaining blocks and the end of the member. Must be called once, after the last
+   * write.
+   */
   async end(): Promise<void> {
     if (this.#filled > 0) this.#pack();
     while (this.#packing.length > 0) await this.#storeFirst();

@@ -26,7 +26,7 @@ interface Column {
   readonly heading: string;
   /** Always a string, because null would not become an empty cell. */
   readonly value: RawBuilder<unknown>;
-  /** The value may begin like a spreadsheet formula. */
+  /** True if the value may begin like a spreadsheet formula. */
   readonly isFreeText: boolean;
 }
 

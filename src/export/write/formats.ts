@@ -30,7 +30,9 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /** Format of COPY. `text.findEnds` must also find its row ends. */
+  /**
+   * Format in which COPY sends rows. `text.findEnds` must also find the row ends of this format.
+   */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
   /** Converts values to text. Used for every stream, and if `copied` is `values`. */
@@ -56,8 +58,8 @@ const csv: FormatWriter = {
 };
 
 /**
- * For these formats, COPY sends separate values. The formats hash rows as NDJSON, so their content
- * hashes are equal.
+ * NDJSON and Parquet. COPY sends separate values for both formats. The content hash is computed
+ * from the rows as NDJSON, so it is the same for both formats.
  */
 const valueFormat = {
   copied: 'values',

@@ -96,7 +96,10 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   )`;
 }
 
-/** In a copy, the row of a user would recreate the user's removed company. */
+/**
+ * Removed companies to which exported users still refer. The row of such a user would recreate the
+ * company in a copy, so the removal is exported again.
+ */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all
   select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
@@ -165,8 +168,9 @@ export function pageTime(column: string): RawBuilder<string> {
   return instantText(sql.ref(`page.${column}`));
 }
 
-// COPY sends a line per row, with U+0002, which no value contains, between the values. PostgreSQL
-// needs a third more time to write JSON, so NDJSON and Parquet come from these values.
+// COPY sends a line per row. The values are separated by U+0002, which no value contains. NDJSON
+// and Parquet are written from these values, because PostgreSQL would need a third more time to
+// write JSON.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);

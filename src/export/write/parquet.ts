@@ -19,7 +19,9 @@ export interface PackedGroup {
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
 }
 
-/** Row groups, followed by the footer. Encoded bytes are stored immediately. */
+/**
+ * Writes a Parquet file: row groups, followed by the footer. Encoded bytes are stored immediately.
+ */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();

@@ -5,7 +5,10 @@ export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
-/** All times have this length, so they can be cut off a profile row without parsing it. */
+/**
+ * All times have the length of this one, so the times at the end of a profile row can be cut off
+ * without parsing the row.
+ */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
 /** Where rows of a text format end, and which bytes of them the content hash omits. */
@@ -230,7 +233,10 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
 
 const nullText = Buffer.from('null');
 
-/** Identical to PostgreSQL's NDJSON, byte for byte. */
+/**
+ * Returns a function that writes rows as NDJSON. The output equals the NDJSON of PostgreSQL, byte
+ * for byte.
+ */
 export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');

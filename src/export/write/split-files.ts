@@ -20,7 +20,7 @@ export interface DatasetSink {
   readonly bytes: number;
   /** Resolves when more rows may be added. */
   add(block: RowBlock): Promise<void>;
-  /** Must be called once, after the last row. */
+  /** Completes the files. Must be called once, after the last row. */
   end(): Promise<void>;
 }
 
@@ -140,11 +140,11 @@ export interface FileFacts {
 export interface GroupFile {
   /** The row has the form that COPY writes, including the line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
-  /** Call it after 1 to `groupRows` rows. */
+  /** Ends a row group. Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
   /**
-   * Call it once, after the last group, even if there are no groups. Returns `null` if the file has
-   * no owner.
+   * Completes the file. Must be called once, after the last group, even if there are no groups.
+   * Returns `null` if the file has no owner.
    */
   end(): Promise<FileFacts | null>;
 }

@@ -71,7 +71,10 @@ async function* readStoredRows(files: FileStore, { ref, rows }: StoredRows): Asy
 const SEPARATOR = separator.charCodeAt(0);
 const separatorsBefore = 3;
 
-/** `time` is that of the next row of a source, or Infinity after the last. */
+/**
+ * Position in the rows of a source. `time` is the time of the next row, or Infinity after the last
+ * row.
+ */
 class Cursor {
   time = Number.NEGATIVE_INFINITY;
   readonly #source: AsyncIterator<RowBlock, number>;
@@ -103,7 +106,9 @@ class Cursor {
     }
   }
 
-  /** Moves rows earlier than `until` and, if `withEqual`, those at `until`. */
+  /**
+   * Moves the rows before `until` to `to`. If `withEqual` is true, also moves the rows at `until`.
+   */
   take(until: number, withEqual: boolean, to: Gathered): void {
     const { bytes, ends } = this.#block;
     const first = this.#start;

@@ -277,7 +277,7 @@ const LF = 0x0a;
 /**
  * Hashes the rows of a dataset as text, without the two times of each profile row. The hash stays
  * the same if the rows are loaded into an empty environment and exported again. NDJSON and Parquet
- * have the same hash.
+ * files of the same rows have the same hash.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
