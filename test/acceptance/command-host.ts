@@ -21,8 +21,8 @@ interface Command extends Streams {
 }
 
 /**
- * An object that must not keep this process alive. A pipe to a process is a socket and has `unref`,
- * but its type is a stream, which lacks `unref`.
+ * An object with `unref`, which stops the object from keeping this process alive. A pipe to a child
+ * process has this method, but its type does not declare it.
  */
 interface Unreferable {
   unref(): void;

@@ -10,7 +10,10 @@ import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
 let database: TestDatabase;
-/** Uses a database server that is already running. Other tests start the embedded server. */
+/**
+ * Runs a command on a database server that is already running. Other tests start the embedded
+ * server.
+ */
 const sluice = (...args: string[]): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url } });
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;

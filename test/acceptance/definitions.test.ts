@@ -21,7 +21,10 @@ interface Result {
 
 let dataDir: string;
 let database: TestDatabase;
-/** Uses a database server that is already running. Other tests start the embedded server. */
+/**
+ * Runs a command on a database server that is already running. Other tests start the embedded
+ * server.
+ */
 const sluice = (args: readonly string[], options: RunOptions = {}): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url }, ...options });
 const definitions = (...args: string[]): Promise<Finished> => sluice(['definitions', ...args]);

@@ -34,7 +34,7 @@ function commandsOf(text: string): string[] {
 function problemOf(program: Command, words: readonly string[]): string | null {
   let command = program;
   for (const [at, word] of words.entries()) {
-    // This command passes its flags to psql.
+    // `sluice psql` accepts any flags, because it passes them to psql.
     if (command.name() === 'psql') return null;
     if (word.startsWith('-') && word !== '-') {
       const flag = word.replace(/=.*/s, '');

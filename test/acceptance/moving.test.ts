@@ -123,7 +123,8 @@ test.skipIf(systemPostgres === undefined)(
   },
 );
 
-// pg_dump refuses a server newer than itself, and the embedded server does not include pg_dump.
+// The test needs an installed pg_dump, because the embedded server does not include one. This
+// pg_dump must not be older than the server, because pg_dump refuses newer servers.
 test.skipIf(dumpMajor < embeddedMajor)(
   `the commands of docs/moving.md move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
   async () => {

@@ -75,8 +75,8 @@ if (offline) {
 }
 
 /**
- * As root, the commands run under an ordinary account without a clone, an npm cache or settings.
- * Otherwise, they run under the current account.
+ * If root runs the test, the commands run under an ordinary account without a clone, an npm cache
+ * or settings. Otherwise, the commands run under the current account.
  */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 

@@ -135,8 +135,9 @@ export async function shellFolder(): Promise<string> {
 }
 
 /**
- * Returns a script that runs `sluice "$@"`. If there is a /proc, the command host runs it. The
- * host does not run psql, because a separate program would use the streams of the host.
+ * Returns a script that runs `sluice "$@"`. On a system with /proc, the script lets the command
+ * host run the command. `sluice psql` runs in its own process, because psql would use the streams
+ * of the host.
  */
 async function callHost(): Promise<string> {
   const itself = `exec "${process.execPath}" "${program}" "$@"`;

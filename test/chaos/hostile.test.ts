@@ -173,8 +173,8 @@ test('during any attack of one environment, liveness answers within 1 s and the 
     const [api] = await Promise.all([site.serve(), site.work()]);
     const peak = () => peakBytes(api.process.pid) / MiB;
     const neighbour = await addNeighbour(site, api);
-    // The first attack uses this property, which has a long name. The second attack uses these
-    // rejects, which contain many commas.
+    // The first attack needs a stored property with a long name. The second attack needs rejects
+    // that contain many commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
     const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');

@@ -140,9 +140,10 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens waits of minutes to seconds. Ends leases that were not renewed for 4 s. A task that has
- * lost SUSPECT_LOSSES workers must run alone. From then on, the service only counts losses. The
- * function skips this count by setting the losses to one below the limit.
+ * Shortens waits of minutes to seconds, until the returned function is called. Ends leases that
+ * were not renewed for 4 s. If a task has lost SUSPECT_LOSSES workers, sets its losses to one below
+ * the limit at which it fails. The skipped losses would have no other effect, because the task
+ * already runs alone.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

@@ -260,8 +260,8 @@ describe('positions', () => {
       );
       expect(changed.rows).toEqual([{ user_id: 'copied' }]);
 
-      // These positions are higher than the last recorded one, so the server must find them in the
-      // data.
+      // The positions in the rows are higher than the recorded position, which the test sets to 0.
+      // The server must therefore find the highest position in the rows.
       await write(14);
       await goBack();
       await ask('update change_log set known_position = 0');

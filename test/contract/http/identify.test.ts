@@ -245,7 +245,7 @@ describe('identifies of one user', () => {
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // These later records do not depend on the lock, so they are stored while it is held.
+    // These companies do not depend on the locked users, so they are stored while the lock is held.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();

@@ -53,8 +53,8 @@ const messy = Buffer.concat([
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
   // UTF-8 is detected only in files with about 20 or more non-ASCII characters.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
-  // This quoted cell is never closed. It could include everything that follows, so this record must
-  // be the last.
+  // The quoted cell of this record is never closed. The cell could include everything that follows,
+  // so this record must be the last.
   Buffer.from('m5,"never closed,x\n'),
 ]);
 

@@ -54,7 +54,8 @@ it('a member that ends early or has trailing bytes is refused', async () => {
   const deflated = deflateRawSync(long);
   const inPlaceOf = (bytes: Buffer) => {
     const archive = zipFile([{ name: 'a', data: bytes, method: 0 }]);
-    // Sets method 8 in both headers, and the uncompressed size in the central one.
+    // Writes method 8 into the local and the central header, and the uncompressed size into the
+    // central header.
     archive.writeUInt16LE(8, 8);
     const central = archive.lastIndexOf('PK\x01\x02', undefined, 'latin1');
     archive.writeUInt16LE(8, central + 10);

@@ -65,8 +65,8 @@ test('lines that are dropped while others are written are reported', async () =>
   });
   const sink = new LogSink(descriptor, (count) => `${count} dropped\n`);
   const long = `${'x'.repeat(512 * 1024)}\n`;
-  // While the first line is being written, the sink keeps only one of the long lines. The sink
-  // drops the other three lines.
+  // While the first line is being written, the sink has room for only one of the four long lines,
+  // and drops three.
   for (const line of ['first\n', long, long, long, long]) sink.write(line);
   await waitFor('the next line', () => readFileSync(file, 'utf8').length > long.length);
   sink.write('last\n');

@@ -157,7 +157,10 @@ async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends:
   expect(file.totalRows).toBe(values.length);
 }
 
-/** Shares of the text at which buffers end. If there are none, each byte is a buffer. */
+/**
+ * Positions at which buffers end, as shares (0 to 1) of the text. If there are no positions, each
+ * byte is a buffer.
+ */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
 
 function endsOf(text: string, shares: readonly number[]): number[] {
