@@ -133,7 +133,9 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
 /** Maximum length of a line of our files, in bytes. */
 const longestLine = 64 * 1_024;
 
-/** Splits near the middle, at the end of a line. */
+/**
+ * Returns the file as two streams. The second one starts after the end of a line near the middle.
+ */
 export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {

@@ -88,7 +88,7 @@ try {
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
   const results: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // The machine is cooler for the first run of each pair.
+    // The order alternates, because the machine is cooler during the first run of each pair.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {

@@ -77,7 +77,7 @@ async function version(): Promise<string> {
 }
 
 /**
- * The users are always the same. `changed` is the share of rows that differ from the first file.
+ * All files contain the same users. `changed` is the share of rows that differ from the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

@@ -53,7 +53,7 @@ function line(n: number, rows: number, format: EventsFormat): string {
     const ids = { distinct_id: user, $insert_id: n.toString(36).padStart(12, '0'), company_id: company };
     return `${JSON.stringify({ event: name, properties: { time: Date.parse(at), ...ids, ...properties } })}\n`;
   }
-  // As long and as random as the id that sluice computes from an event.
+  // This id is as long and as random as the one that sluice computes from an event.
   const id = [n, ~n]
     .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(36).padStart(6, '0').slice(-6))
     .join('');

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** If there are two middle values, returns the lower one. */
+/** Returns the middle value. If there are two middle values, returns the lower one. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -17,7 +17,7 @@ export function megabytes(bytes: number): string {
 
 /** In seconds. */
 export interface CpuSeconds {
-  /** Receives files and sends responses. */
+  /** The process that receives files and sends responses. */
   readonly api: number;
   readonly workers: number;
   readonly postgres: number;

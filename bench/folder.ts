@@ -15,7 +15,7 @@ const roomNeeded = 12 * 2 ** 30;
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** The figures of benches depend on the disk. */
+/** Says where the data is, because the figures of benches depend on the disk. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

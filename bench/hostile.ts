@@ -51,7 +51,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** Every tenant may send ordinary files. They are a comparison. */
+/** Files that every tenant may send, for comparison with the harmful files. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -106,12 +106,12 @@ function startEvents(send: Send): () => Promise<number[]> {
 const at = (times: readonly number[], share: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-/** Returns the distinct responses. */
+/** Carries out an attack, and returns the distinct responses. */
 type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Runs before the measurement starts. */
+  /** Prepares the attack before the measurement starts. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }

@@ -78,7 +78,7 @@ async function appendInTurns(environmentId: number): Promise<void> {
     await sql`update lake_months set cursor = null`.execute(system.db);
     const second = await measure(() => appendEvents(context));
     await removeReplaced(system);
-    // The first turn includes compiling the code.
+    // The first turn does not count, because it includes the time to compile the code.
     if (turn === 0) continue;
     exported.push(first);
     appended.push(second);

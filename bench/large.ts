@@ -76,7 +76,10 @@ async function printDisk(
   }
 }
 
-/** Rows per second of each tenth of the load, by the times at which its chunks ended. */
+/**
+ * Prints the rows per second in each tenth of the load, computed from the times at which its chunks
+ * ended.
+ */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
     `select extract(epoch from c.done_at - l.started_at)::float8 as seconds, c.row_count as rows
@@ -112,7 +115,10 @@ interface MemoryOverTime {
   readonly mibPerMinute: string;
 }
 
-/** At the start, the heap still grows to its usual size. */
+/**
+ * Share of the samples that are ignored, because the heap still grows to its usual size at the
+ * start.
+ */
 const warmUpShare = 0.2;
 
 /** Samples every second until the returned function is called. Linux only. */
@@ -135,7 +141,7 @@ function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** Slope of the line with the least squares, per sample. */
+/** Slope of the straight line that fits the values best (least squares), per sample. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

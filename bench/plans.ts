@@ -18,8 +18,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Alternately plans and loads users: all new, repeated, then with some rows changed. Prints median
- * times and their ratio within a turn.
+ * Alternately plans and loads a file. At first, all its users are new, then all are unchanged, then
+ * some are changed. Prints the median times, and their ratio within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -58,7 +58,7 @@ export async function comparePlans(
   }
 }
 
-/** A file that lacks 1 % of the users, alternately as an ordinary load and as a mirror. */
+/** Loads a file that lacks 1 % of the users, alternately as an ordinary load and as a mirror. */
 export async function compareMirrors(
   service: Service,
   client: pg.Client,

@@ -33,7 +33,7 @@ interface Loaded {
   readonly rows: readonly Row[];
 }
 
-/** `null` if the program refuses the file. */
+/** Returns `null` if the program refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };

@@ -15,8 +15,8 @@ export interface Order {
 }
 
 /**
- * A batch counts as one request. The counts include the warm-up, but the rate and the latencies do
- * not.
+ * The result of a run. A batch counts as one request. The counts include the warm-up, but the rate
+ * and the latencies exclude it.
  */
 export interface Posted {
   readonly perSecond: number;
@@ -100,8 +100,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end, each connection may wait for one response. Other requests without a response have
-    // failed.
+    // At the end, each connection may still wait for the response to one request. All further
+    // requests without a response have failed.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

@@ -16,7 +16,7 @@ export function sendRecords(order: Order): Promise<Posted> {
 
 function isInstalled(): boolean {
   try {
-    // wrk prints its version and exits with code 1.
+    // `wrk -v` prints the version and exits with code 1, so only ENOENT means that wrk is missing.
     execFileSync('wrk', ['-v'], { stdio: 'ignore' });
     return true;
   } catch (error) {

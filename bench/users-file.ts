@@ -44,7 +44,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
 
-/** Small and fast: mulberry32. */
+/** Returns a small and fast generator of random numbers (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -62,14 +62,14 @@ export interface UsersFile {
   readonly changed?: number;
   /** From 1. */
   readonly version?: number;
-  /** Default: RFC 4180 with commas. */
+  /** Dialect of a CSV file. Default: RFC 4180 with commas. */
   readonly dialect?: UsersDialect;
 }
 
 export interface UsersDialect {
   readonly delimiter: string;
   readonly quote: string;
-  /** Precedes a quote within a cell. */
+  /** The character before a quote that is part of a cell. */
   readonly escape: string;
   readonly hasHeader: boolean;
   /** latin1 equals Windows-1252 for the characters in these files. */

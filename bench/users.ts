@@ -42,9 +42,9 @@ const ourTables = 'sluice.users, sluice.companies';
 export interface UsersComparison {
   readonly rows: number;
   readonly turns: number;
-  /** The first step always runs. */
+  /** Keys of the steps to run. The first step always runs. */
   readonly only: readonly string[];
-  /** Other ways to load users. */
+  /** Keys of the ways to load the users without sluice, for comparison. */
   readonly against: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export async function compareUsers(
 }
 
 /**
- * Reverses the order of the ways. Only those that write to sluice's tables keep their order, in
+ * Reverses the order of the ways. Only the ways that write to sluice's tables keep their order, in
  * which COPY runs before sluice.
  */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
@@ -121,7 +121,7 @@ function lastFirst(ways: readonly Way[]): readonly Way[] {
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/** Dirty pages and dead rows of earlier steps would slow down the next. */
+/** Dirty pages and dead rows of earlier steps would slow down the next step. */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);

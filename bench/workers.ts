@@ -12,9 +12,9 @@ interface Fleet {
 }
 
 /**
- * Loads new users with one worker process and with two. Two services with a PostgreSQL each take
- * turns, so that other work on the machine slows both equally. Prints the median times and their
- * ratio.
+ * Loads new users with one worker process and with two. Two services, each with its own PostgreSQL,
+ * take turns, so that other work on the machine slows both equally. Prints the median times and
+ * their ratio.
  */
 export async function compareWorkers(
   path: string,

@@ -20,7 +20,10 @@ import { repeatTask } from '../src/tasks/store.ts';
 import { dayMs, periodic, type TaskContext, type TaskKind } from '../src/tasks/task-kind.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
 
-/** All workers share one task, which is due again a day after its previous run. */
+/**
+ * Removes expired data. All workers share one task, which is due again a day after its previous
+ * run.
+ */
 export const pruneJob: TaskKind<PruneContext & TaskContext> = {
   ...periodic,
   name: 'prune',
@@ -47,7 +50,10 @@ export const exportJob: TaskKind<ExportContext> = {
   reconcile: removeLeftovers,
 };
 
-/** A deletion fails after this many consecutive lost workers. Progress resets the count. */
+/**
+ * If this many workers in a row die while they run the same deletion, the deletion fails. Progress
+ * resets the count.
+ */
 export const MAX_DELETION_LOSSES = 10;
 /** A deletion fails after this many consecutive errors. Progress resets the count. */
 const MAX_DELETION_FAILURES = 5;

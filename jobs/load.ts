@@ -6,7 +6,10 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** If a task has lost this many workers, the task is probably the cause. */
+/**
+ * If this many workers in a row die while they run the same task, the task is probably the cause,
+ * and the load fails.
+ */
 export const MAX_CHUNK_LOSSES = 10;
 /** Number of errors after which a load fails. Errors known to be transient do not count. */
 const MAX_CHUNK_FAILURES = 5;
@@ -19,7 +22,10 @@ const loadDefaults = {
   fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
 } as const satisfies Partial<TaskKind<LoadContext>>;
 
-/** Prepares a restarted load. For a plan, also checks whether profiles have changed since. */
+/**
+ * Prepares a restarted load. If a plan is applied, also checks whether profiles have changed since
+ * the plan was made.
+ */
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 
 /** Starting a load creates its chunk tasks, and the last chunk creates the `finish` task. */

@@ -15,8 +15,8 @@ import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /**
- * Maximum time for tasks that bypass the queue, because the last job before a shutdown may have
- * created some.
+ * Maximum time in which a stopping worker finishes tasks that bypass the queue. The last job before
+ * the shutdown may have created such tasks.
  */
 const runnerGraceMs = 5_000;
 /** Fraction of SHUTDOWN_MS after which chunks that are still running are released. */
@@ -24,14 +24,17 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Releases exports and deletions immediately. Releases chunks after the share `deadlineShare` of
-   * the time for the shutdown. A released task does not lose an attempt.
+   * Releases exports and deletions immediately, and chunks after the fraction `deadlineShare` of
+   * SHUTDOWN_MS. A released task does not lose an attempt.
    */
   stop(): Promise<void>;
 }
 
 export interface WorkerOptions {
-  /** Default: the process of a single command, not of a service. */
+  /**
+   * The process that contains the worker. Default: the process of a single command, not of a
+   * service.
+   */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
   /**

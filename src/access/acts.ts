@@ -114,7 +114,10 @@ export async function closeSession(
   );
 }
 
-/** Creates `default` if it is missing. @throws UsageError if another environment is missing */
+/**
+ * Finds an environment. Creates the environment `default` if it is missing. @throws UsageError if
+ * another environment is missing
+ */
 export async function requireEnvironment(
   system: Pick<System, 'db' | 'acts'>,
   name: string,
@@ -135,8 +138,8 @@ export async function requireEnvironment(
 }
 
 /**
- * Creates a key if `default` has never had one, for example after `sluice import`. Returns the new
- * key, which cannot be read again, or `null`.
+ * Creates a key if the environment `default` has never had one, for example after `sluice import`.
+ * Returns the new key, which cannot be read again, or `null`.
  */
 export function ensureFirstKey({ db, acts }: ActContext): Promise<string | null> {
   return inOneTransaction(db, async (transaction) => {

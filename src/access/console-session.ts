@@ -108,7 +108,10 @@ export interface Opening {
   readonly expiresAt?: Date | null;
 }
 
-/** Always creates a cookie, so that an attacker cannot make a browser use a known one. */
+/**
+ * Always creates a cookie, so that an attacker cannot make a browser use a cookie that the attacker
+ * knows.
+ */
 export async function openSession(
   context: ActContext,
   opening: Opening,
@@ -143,7 +146,7 @@ function sessionActor(session: ActingSession): Actor {
   return { kind, name: shownKeyId(session), sessionId: session.sessionId };
 }
 
-/** `null` if the session has ended. */
+/** Returns `null` if the session has ended. */
 export async function findSessionActor(db: Database, sessionId: string): Promise<Actor | null> {
   const session = await findLiveSession(db, sessionId);
   return session === undefined ? null : sessionActor(session);
@@ -197,8 +200,8 @@ function wayOf({ signInWays }: SessionContext, holder: string): SignInWay<CoreSe
 export type SessionContext = Pick<System, 'db' | 'acts' | 'config' | 'log' | 'signInWays'>;
 
 /**
- * `turns` limits only the look-up of the cookie. It does not limit `admit`, which may wait for
- * another service.
+ * Finds the caller who has the cookie of a session. `turns` limits only the look-up of the cookie.
+ * It does not limit `admit`, which may wait for another service.
  */
 export async function verifySession(
   context: SessionContext,

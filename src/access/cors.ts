@@ -57,7 +57,8 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
-    // Some SDKs require this header. It is harmless, because other pages cannot use cookies.
+    // Some SDKs require this header. The header is harmless, because the pages of other sites
+    // cannot use the console's cookie.
     .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id');
 }

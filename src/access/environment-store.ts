@@ -34,7 +34,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
   return environment;
 }
 
-/** `null` if the name already exists. */
+/** Returns `null` if the name already exists. */
 async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')
@@ -145,7 +145,9 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/** Creates a missing secret. All processes use the same one. */
+/**
+ * Returns the secret for a purpose, which all processes share. Creates the secret if it is missing.
+ */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

@@ -152,7 +152,7 @@ function generateKey(): { readonly keyId: string; readonly text: string } {
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** `null` if the text does not have the form of a key. */
+/** Returns the id in a key, or `null` if the text does not have the form of a key. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
@@ -300,7 +300,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/** `null` if the link is unknown, used or expired. */
+/** Returns `null` if the link is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

@@ -10,7 +10,7 @@ export interface HeldSession {
   readonly cookie: string;
   readonly environmentId: number;
   readonly environment: string;
-  /** `null` for sessions of keys and links. */
+  /** `null` if the session was opened with a key or a link. */
   readonly subject: string | null;
 }
 
@@ -27,7 +27,7 @@ export interface SignInContext extends ActContext {
 export interface SignInWay<Session extends HeldSession = HeldSession> {
   /** Name stored with each session. At most 20 lower-case letters. */
   readonly holder: string;
-  /** Called at each request. */
+  /** Decides what the caller of a request may do. Called at each request of a session. */
   admit(context: SignInContext, session: Session): Promise<Admission>;
   /**
    * Names of the environments to which the session may switch. Default: all for an administrator,

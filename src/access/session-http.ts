@@ -58,7 +58,8 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 }
 
 /**
- * A request through a proxy counts as one from elsewhere, because anybody may be behind the proxy.
+ * True if the request comes from this machine. A request through a proxy does not count, because
+ * anybody may be behind the proxy.
  */
 export function isOfThisMachine({ ip, socket, headers }: FastifyRequest): boolean {
   const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;

@@ -35,7 +35,7 @@ const noDigest = digestKey('');
 /** A header without a scheme is the key itself. */
 const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 
-/** `null` if the header is malformed. */
+/** Returns the key in a header, or `null` if the header is malformed. */
 function keyIn(value: string): string | null {
   const [, scheme = '', text = null] = header.exec(value) ?? [];
   if (text === null || scheme.toLowerCase() !== 'basic') return text;
@@ -137,7 +137,7 @@ export class KeyCache {
     }
     if (now >= entry.renewAt) {
       entry.renewAt = entry.expiresAt;
-      // The entry remains valid until it expires.
+      // If the renewal fails, the entry remains valid until it expires.
       this.find(header).catch(() => undefined);
     }
     return entry.caller;
@@ -146,7 +146,8 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // The key may have been revoked since an older look-up started.
+    // A look-up that started more than `ttlMs` ago is not shared, because the key may have been
+    // revoked since.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -166,7 +167,8 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // The key may be revoked during the look-up.
+    // The time counts from the start of the look-up, because the key may be revoked during the
+    // look-up.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }
@@ -218,7 +220,10 @@ export class LookupTurns implements Turns {
   }
 }
 
-/** A frozen database keeps its connections open, so its look-up would never end. */
+/**
+ * Without a deadline, a look-up in a frozen database would never end, because the connection stays
+ * open.
+ */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');

@@ -24,7 +24,7 @@ export interface Invocation<F = unknown, A = unknown> {
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
   readonly summary: string;
-  /** Default: the summary, as a sentence. */
+  /** Description in the help of the command. Default: the summary, as a sentence. */
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O | ((cli: Cli) => O);
@@ -32,9 +32,9 @@ interface CommandSpec<O extends Options, A> {
   readonly environment?: true | string;
   /** A string replaces the description of --json. */
   readonly json?: true | string;
-  /** Unknown options are arguments. */
+  /** Treats unknown options as arguments. */
   readonly passesOptions?: true;
-  /** Shown before the examples, usually about exit codes. */
+  /** Text that the help shows before the examples, usually about exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
@@ -167,7 +167,7 @@ export function repeated(flags: string, description: string): OptionOf<readonly 
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
 
-/** `<one>`, `[one]`, `<several...>` or `[several...]`. */
+/** An argument, whose name has the form `<one>`, `[one]`, `<several...>` or `[several...]`. */
 export interface ArgumentOf<A> {
   readonly name: string;
   readonly description: string;
@@ -192,7 +192,10 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Text that cannot be an id is refused without a query. @throws UsageError */
+/**
+ * Returns a parser of ids. Without a query, the parser refuses text that cannot be an id. @throws
+ * UsageError
+ */
 export function parseIdOf(what: string, list: string): (text: string) => string {
   return (text) => {
     if (uuid.test(text)) return text.toLowerCase();

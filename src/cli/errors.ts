@@ -21,7 +21,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The job may still be running. */
+/** Returns the exit code for a job, which may still be running. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
@@ -31,7 +31,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Its message explains the failure completely, so no stack is needed. */
+/** An error whose message explains the failure completely, so that no stack is needed. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -43,7 +43,7 @@ export interface Explanation {
   readonly unforeseen: boolean;
 }
 
-/** The same call would cause these errors again. */
+/** Codes of errors that the same call would cause again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -86,7 +86,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const advice = adviceByCode[code] ?? explainConnection(error)?.advice;
   if (advice !== undefined) return failed(advice);
   if (isTransient(error)) {
-    // A server or pooler that responded states the reason.
+    // If a server or pooler has responded, its message states the reason.
     const reason = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${reason}. Is its server still running? Then try again.`);
   }

@@ -9,10 +9,10 @@ import { exitCodes, UsageError } from './errors.ts';
 import { printable, type Terminal } from './terminal.ts';
 
 export interface Input {
-  /** `null` for standard input. */
+  /** Path of the file. `null` for standard input. */
   readonly path: string | null;
   readonly name: string;
-  /** `null` if the length is unknown until everything has been read. */
+  /** Length of the file. `null` if the length is unknown until everything has been read. */
   readonly bytes: number | null;
 }
 
@@ -55,8 +55,8 @@ async function inspect(path: string): Promise<Input | null> {
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
 /**
- * `-` is standard input. With --json, prints problems as JSON and returns `null`. @throws
- * UsageError
+ * Reads and checks a file of the operator. The name `-` means standard input. With --json, prints
+ * problems as JSON and returns `null`. @throws UsageError
  */
 export async function readOperatorFile<T>(
   name: string,

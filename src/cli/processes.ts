@@ -23,7 +23,10 @@ export interface StopRequest {
   onSecond: (() => void) | null;
 }
 
-/** npm forwards a Ctrl-C of the terminal, which also reaches this process. */
+/**
+ * Time in which a repeated signal is ignored if npm runs this process. npm forwards a Ctrl-C of the
+ * terminal, although the Ctrl-C also reaches this process directly.
+ */
 const echoMs = 500;
 
 /** The second signal ends the process. */
@@ -61,8 +64,8 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
 }
 
 /**
- * npm sets the variable. Processes that sluice starts inherit it, but they also have an IPC
- * channel.
+ * True if npm has started this process. npm sets a variable. Processes that sluice starts inherit
+ * this variable, but they also have an IPC channel.
  */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
@@ -71,7 +74,9 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** The variables contain secrets, which a command line would show. */
+  /**
+   * Environment variables for the workers. They contain secrets, which a command line would show.
+   */
   readonly processEnv: ProcessEnv;
   readonly args?: readonly string[];
   readonly log: Logger;
@@ -104,7 +109,7 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
-    // Absolute, because a worker may run in another folder.
+    // The path is absolute, because a worker may run in another folder.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
@@ -175,7 +180,10 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   };
 }
 
-/** The parent's embedded database ends with the parent. */
+/**
+ * Time in which a process must stop after the end of its parent, whose embedded database ends at
+ * the same time.
+ */
 const orphanMs = 3_000;
 
 /** True for a child process, even after its parent has ended. */

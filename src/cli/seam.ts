@@ -24,11 +24,14 @@ export interface DeclaredSection<S extends TSchema = TSchema> {
 }
 
 export interface OpenSection<S extends TSchema = TSchema> {
-  /** The file's checks report every problem that can be found without a database. */
+  /**
+   * Reads and checks the content of the section. Reports every problem that can be found without a
+   * database.
+   */
   readonly file: OperatorFile<S>;
   /**
-   * Writes nothing. Call it in the transaction of `write`, after `lockEnvironment`. @throws an
-   * error with a message for the user if the changes are not allowed
+   * Computes the changes, but writes nothing. Call it in the transaction of `write`, after
+   * `lockEnvironment`. @throws an error with a message for the user if the changes are not allowed
    */
   plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
 }
@@ -51,7 +54,7 @@ export interface SectionPlan {
   /** Changes as they are shown to the user: in reading order, and without secrets. */
   readonly changes: readonly ItemChange[];
   write(acts: Acts): Promise<void>;
-  /** Called only if there were changes. */
+  /** Called after the commit, only if there were changes. */
   readonly afterCommit?: (db: Database) => Promise<void>;
 }
 

@@ -100,7 +100,9 @@ export function withEnvironment<T>(
   );
 }
 
-/** Empty if the operating system chooses the port. */
+/**
+ * Returns the start of the links to the service, or '' if the operating system chooses the port.
+ */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;
@@ -127,7 +129,10 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/** The output of a command on a new, empty database would be misleading. @throws UsageError */
+/**
+ * Refuses a new, empty database, because the output of the command would be misleading. @throws
+ * UsageError
+ */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -147,7 +152,7 @@ const othersPollMs = 250;
 /** Other commands recognise this command by its role. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/** The embedded server stops when this command ends. */
+/** Waits until no other command uses the embedded server, which stops when this command ends. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   let isAnnounced = false;
   await pollUntil({ everyMs: othersPollMs }, async () => {

@@ -16,14 +16,16 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Variables in `processEnv` that come from .env. */
+  /** Names of the variables in `processEnv` that come from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
   /** Script that child processes run. */
   readonly entry: string;
-  /** Loaded on demand, because some commands do not need it. */
+  /** Opens a system. Its code is loaded on demand, because some commands do not need it. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Creates the environment `default` if it is missing. @throws UsageError */
+  /**
+   * Finds an environment. Creates the environment `default` if it is missing. @throws UsageError
+   */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
@@ -36,7 +38,7 @@ export interface Settings {
   /** Variables for child processes, including those for settings given as flags. */
   readonly processEnv: ProcessEnv;
   readonly serviceLog: (role: string) => Logger;
-  /** Logs only errors by default. */
+  /** Opens the log of a command, which contains only errors by default. */
   readonly commandLog: (role: string) => Logger;
 }
 
@@ -79,7 +81,8 @@ export function flagName(setting: string): string {
 export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...ofCommand };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  // The parent has already checked what its children inherit.
+  // A child process does not check the variables that it inherits, because its parent has checked
+  // them.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
   const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
   const isLevelSet = (processEnv['LOG_LEVEL'] ?? '') !== '';
@@ -101,7 +104,7 @@ export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): 
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/** BullMQ repeats a warning for each connection to Redis. */
+/** Logs each warning once, because BullMQ repeats its warnings for each connection to Redis. */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {
@@ -126,7 +129,10 @@ export function listMisspelt({ processEnv, fromDotEnv }: Names) {
 }
 
 const settingNames = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/** Shorter names may belong to other programs, except in sluice's own .env. */
+/**
+ * Minimum length of a name that is checked for spelling. Shorter names may belong to other
+ * programs, except in sluice's own .env.
+ */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 

@@ -4,7 +4,7 @@ import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 /** Results go to standard output, everything else to standard error. */
 export interface Terminal {
   print(text: string): void;
-  /** Resolves when the reader can accept more. */
+  /** Resolves when the reader can accept more bytes. */
   write(bytes: string | Uint8Array): Promise<void>;
   /** Progress, hints or complaints. */
   inform(text: string): void;
@@ -72,7 +72,10 @@ const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' 
 /** Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
-/** Keyed by title. A title that begins with `>` aligns its column to the right. */
+/**
+ * The columns of a table, by their titles. A title that begins with `>` aligns its column to the
+ * right.
+ */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -131,7 +134,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
     terminal.json(record);
     return;
   }
-  // Only programs need the version of the schema.
+  // The version of the schema is left out, because only programs need it.
   const filled = Object.entries(record).filter(([name, value]) => name !== 'schema' && !isEmpty(value));
   printFields(
     terminal,
@@ -149,7 +152,10 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** `names` are the columns. Default: all fields with a value. */
+/**
+ * Prints a table of the records. Its columns are the fields in `names` or, by default, all fields
+ * with a value.
+ */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],

@@ -20,7 +20,9 @@ interface WorkersOptions {
   readonly stop: StopRequest;
   /** Number of tasks. No more workers than this are started. */
   readonly tasks?: number | undefined;
-  /** This process may have finished the work before workers start. */
+  /**
+   * Time to wait before workers are started, because this process may finish the work by itself.
+   */
   readonly afterMs?: number;
 }
 
@@ -56,7 +58,7 @@ async function provideWorkers(
     const processEnv = {
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
       LOG_LEVEL: log.level,
-      // Only the workers of a service watch the inbox.
+      // Only the workers of a service watch INBOX_DIR.
       INBOX_DIR: '',
     };
     supervisor = superviseWorkers({

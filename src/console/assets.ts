@@ -34,7 +34,10 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/** The built files are few and small. `null` if the console has not been built. */
+/**
+ * Reads all files of the console, because they are few and small. Returns `null` if the console has
+ * not been built.
+ */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {

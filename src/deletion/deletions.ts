@@ -286,7 +286,8 @@ export function renderDeletionDetail(deletion: Deletion, history: JobHistory, ba
     ...renderRun({ ...deletion, ...history, sources: [], files: [], rejects: noRejects, cursor: null }),
     ...item,
     completed_rows: ended,
-    // At most 0.99 until the job is completed, because files are removed after the last id.
+    // The progress is at most 0.99 until the job is completed, because files are removed after the
+    // last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     removed: deletion.removed,
     purge_exports: deletion.purgeExports,

@@ -77,7 +77,7 @@ function startAttempt(
   };
 }
 
-/** The commit waits until the data is on disk. */
+/** Marks the deletion as completed. The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(lostClaim);
@@ -102,7 +102,10 @@ export async function failDeletion(
   await startLane(context, deletion.environmentId);
 }
 
-/** The next attempt continues with the ids that have no outcome. */
+/**
+ * Deletes the profiles of all ids that have no outcome, so a new attempt skips the ids of earlier
+ * attempts.
+ */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;

@@ -31,7 +31,7 @@ interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Must be called in the transaction that has locked the lane. */
+/** Stores a deletion. Must be called in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')

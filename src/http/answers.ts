@@ -94,7 +94,10 @@ export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, obj
   return Object.fromEntries(statuses.map((status) => [status, errorAnswer(status, of(status))]));
 }
 
-/** Answers by their codes. Building them for each route would take a third of the start-up time. */
+/**
+ * Schemas of error responses, by their error codes. Building them again for each route would take a
+ * third of the start-up time.
+ */
 const builtAnswers = new Map<string, object>();
 
 function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
@@ -126,7 +129,10 @@ function buildErrorAnswer(status: number, codes: readonly ErrorCode[]): object {
 
 const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
 
-/** Lets tests detect codes that a route does not declare. */
+/**
+ * Schema that allows only these error codes, so that tests detect codes that a route does not
+ * declare.
+ */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
   const properties = { ...textFields, error_code: { type: 'string', enum: [...codes] } };

@@ -333,7 +333,8 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // The package would create the text for each request.
+      // Without this hook, @fastify/swagger-ui would create the text of the document for each
+      // request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

@@ -8,7 +8,7 @@ export type NeededScope = Scope | 'any';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler runs, if the route has a scope. */
+    /** The authenticated caller. Set before the handler runs, if the route has a scope. */
     caller: Caller | null;
     keyRefusal: KeyRefusal | null;
   }

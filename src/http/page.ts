@@ -90,7 +90,10 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const pageLimitDescription = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only for lists whose pages never end early. In other lists, the next offset would skip items. */
+/**
+ * Only lists whose pages never end early may have this parameter. After a page that ended early,
+ * the next offset would skip items.
+ */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -107,7 +110,10 @@ export const eventPage = parameters(eventCursor, pageLimitDescription);
 
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** Allows no character that would end a header, path or authority. */
+/**
+ * A host, with or without a port. Allows no character that would end a header, a path or the host
+ * part of a URL.
+ */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**

@@ -11,7 +11,7 @@ type Shown<V> = V extends Date ? string : V;
 
 export type Rendered<T> = { [Name in keyof T & string as Snake<Name>]: Shown<T[Name]> };
 
-/** Nested values are not changed. */
+/** Converts names to snake case, and dates to strings. Nested values are not changed. */
 export function render<T extends object>(row: T): Rendered<T> {
   const members = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),

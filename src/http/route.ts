@@ -39,7 +39,7 @@ export interface Server {
 }
 
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
-  /** System that names this caller in the acts that it records. */
+  /** The system. The acts that it records name this caller. */
   readonly system: System;
   readonly server: Server;
   readonly prepared: O;
@@ -77,7 +77,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
   /** Schemas by media type. The handler reads the body. */
   readonly content?: Content;
-  /** Default: `json` if `json` is set, otherwise `raw`. */
+  /** The parser of the body. Default: `json` if the member `json` is set, otherwise `raw`. */
   readonly bodyKind?: BodyKind;
   readonly answer: {
     readonly status?: number;

@@ -35,9 +35,9 @@ export interface Part {
 interface SignInPart {
   /** Name by which the service identifies this way to sign in. */
   readonly holder: string;
-  /** Shown above the form for a key. */
+  /** Element above the form in which the user enters a key. */
   readonly SignIn: AnyComponent;
-  /** Returns the address to open afterwards, or `null`. */
+  /** Signs the user out. Returns the address to open after that, or `null`. */
   readonly signOut: () => Promise<string | null>;
 }
 
@@ -68,13 +68,13 @@ export interface Screen {
   readonly path: string;
   readonly component: AnyComponent;
   /**
-   * If undefined, the screen belongs to another screen, whose path is a prefix of this screen's
-   * path.
+   * Link to the screen in the navigation. Without a link, the screen belongs to another screen,
+   * whose path is a prefix of this screen's path.
    */
   readonly nav: Nav | undefined;
 }
 
-/** The module is loaded when the screen is first shown. */
+/** Declares a screen, whose module is loaded when the screen is first shown. */
 export function screen<Name extends string>(
   path: string,
   load: () => Promise<Readonly<Record<Name, AnyComponent>>>,
@@ -95,11 +95,13 @@ interface LoadOption {
   readonly fields: readonly string[];
   readonly otherFields: readonly string[];
   readonly Control: AnyComponent<{ readonly query: Query }>;
-  /** The option affects stored values, so the load is planned before it starts. */
+  /**
+   * True if the option affects stored values, so that the load must be planned before it starts.
+   */
   readonly decides: (query: Query) => boolean;
 }
 
-/** Selects users in the export form. */
+/** Control of the export form that selects users. */
 export interface ExportFilter {
   readonly label: string;
   /** Field in the request and in the page's address. */
@@ -117,7 +119,7 @@ export interface ExportFilterProps {
 export interface RecordCheck {
   /** Why the file cannot be read, or `null`. */
   readonly problem: { readonly message: string } | null;
-  /** `items` are the first few. Rows are counted from 1. */
+  /** `items` are the first few refused records. Rows are counted from 1. */
   readonly rejects: {
     readonly count: number;
     readonly items: readonly { readonly row: number; readonly message: string }[];

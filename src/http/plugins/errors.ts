@@ -24,7 +24,10 @@ import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Sets `Allow` if the path exists only for other methods. Otherwise, returns `null`. */
+    /**
+     * If the path exists only for other methods, sets the header `Allow` and returns the refusal.
+     * Otherwise, returns `null`.
+     */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
   }
 }
@@ -129,7 +132,10 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/** The same environment, route and code count as one kind. */
+/**
+ * Limits on logged refusals. Refusals with the same environment, route and error code are of one
+ * kind.
+ */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
@@ -250,7 +256,7 @@ export function answerClientError(
     return;
   }
   // Node's `https.request` sends the body of a GET without a length, which is read as a further,
-  // invalid request. The response to the valid one is sent.
+  // invalid request. Only the response to the valid request is sent.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];

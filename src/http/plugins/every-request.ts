@@ -45,14 +45,17 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Value of `performance.now()`. 0 if the request was refused before its start was recorded. */
+    /**
+     * Time at which the request started, on the clock of `performance.now()`. 0 if the request was
+     * refused before this time was recorded.
+     */
     startedAt: number;
   }
 }
 
 /**
- * Counts responses when they are ready. Counting sent ones needs two listeners per request and
- * would measure the caller's network.
+ * Counts responses when they are ready. Counting sent responses would need two listeners per
+ * request, and would measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
   // Only a server needs the metrics page. tools/describe-api.ts opens an app that does not listen.

@@ -17,7 +17,7 @@ const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
 /**
- * Maximum size of the bodies in memory, from their arrival to the response. Further ones are
+ * Maximum size of the bodies in memory, from their arrival to the response. Further bodies are
  * refused.
  */
 interface HeldLimits {
@@ -111,7 +111,10 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /** Returns `null`, or the refusal. If no other body is in memory, a body always fits. */
+  /**
+   * Counts the bytes of a body. Returns the refusal if they exceed a limit, otherwise `null`. If no
+   * other body is in memory, a body always fits.
+   */
   add(request: FastifyRequest, bytes: number): Error | null {
     const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
     const ownBytes = this.#byRequest.get(request)?.bytes ?? 0;
@@ -184,7 +187,8 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // After the whole body only `close` can follow. Removing the listeners costs a microsecond.
+    // After a whole body, the listeners remain, because removing them costs a microsecond, and only
+    // `close` can follow.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
@@ -258,7 +262,10 @@ const OPEN_ARRAY = 91;
 const BACKSLASH = 92;
 const CLOSE_ARRAY = 93;
 
-/** Skips the content of the first array. A body that is an array is read as `{}`. */
+/**
+ * Reads the members of a body, but skips the content of its first array. A body that is an array is
+ * read as `{}`.
+ */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
   let from = -1;
   let depth = 0;

@@ -14,15 +14,15 @@ import { type Explained, sendErrors } from './errors.ts';
 /** Maximum number of calls with a browser key, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Records of a batch that together count as one call. */
+/** Number of records in a batch that together count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
   /**
-   * Closes a connection after its pending responses. Returns false if there are none or a request
-   * has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if no response is pending, or if
+   * a request has not fully arrived.
    */
   endWithAnswers?: (socket: Socket) => boolean;
 }
@@ -185,7 +185,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Seconds that the address must wait. */
+  /** Returns the seconds that the address must wait before another login. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);

@@ -16,12 +16,13 @@ export function addRawBody(app: FastifyInstance): void {
 }
 
 /**
- * Call this function with a separate scope, because the plugin watches every response in its scope.
+ * Adds a parser for forms. Call this function with a separate scope, because the plugin watches
+ * every response in its scope.
  */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // Uploads are limited elsewhere. A second file is accepted, so that the handler can say why it
-    // refuses it.
+    // Uploads are limited elsewhere. A second file is accepted, so that the handler can refuse it
+    // with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,

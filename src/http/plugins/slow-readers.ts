@@ -50,7 +50,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // The key look-up costs a query.
+    // This check precedes the key look-up, which costs a query.
     const refusal = unread.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -206,7 +206,10 @@ class UnreadAnswers {
   }
 }
 
-/** A single response is always allowed. */
+/**
+ * True if the response exceeds the limit. If nothing else counts towards the limit, a response is
+ * always allowed.
+ */
 function isBeyond(total: ByteTotal, bytes: number, maxBytes: number): boolean {
   return total.bytes > 0 && total.bytes + bytes > maxBytes;
 }

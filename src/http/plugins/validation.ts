@@ -108,7 +108,7 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // Otherwise, the options are parsed later, with the fields of the form.
+      // Unless `lenient` is set, the options are parsed later, with the fields of the form.
       return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };

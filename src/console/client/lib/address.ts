@@ -6,7 +6,7 @@ export const consoleRoot = `${prefix}/console`;
 
 type Values = Readonly<Record<string, string | number | undefined>>;
 
-/** Omits undefined and empty values. */
+/** Adds the values to the query of a path. Removes parameters whose value is undefined or empty. */
 export function withQuery(path: string, values: Values, search = new URLSearchParams()): string {
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined || value === '') search.delete(name);
@@ -16,7 +16,7 @@ export function withQuery(path: string, values: Values, search = new URLSearchPa
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** `path` is that of a screen, such as `/jobs`. */
+/** Returns the address of a screen. `path` is the path of the screen, such as `/jobs`. */
 export function screenHref(path: string, query: Values = {}): string {
   return withQuery(`${consoleRoot}${path === '/' ? '' : path}`, query);
 }
@@ -27,7 +27,9 @@ export function apiHref(path: string): string {
 
 export interface Query {
   readonly get: (name: string) => string;
-  /** Values of the address for `names`. Omits names without a value. */
+  /**
+   * Returns the values of the parameters `names` in the address. Omits parameters without a value.
+   */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;

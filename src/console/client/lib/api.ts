@@ -72,13 +72,13 @@ export interface Session {
   readonly scopes: readonly Scope[];
 }
 
-/** Why the session of the page ended. `null` if the service gave no reason. */
+/** The reason why the session of the page has ended. `null` if the service gave no reason. */
 export const sessionEnd = signal<string | null>(null);
 
 /** `null` if nobody is signed in. Undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
-/** Controls that need a missing scope are disabled. */
+/** True if the session has the scope. Controls that need a missing scope are disabled. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
@@ -149,7 +149,7 @@ export function refusal(status: number, body: string, requestId: string | null):
   }
 }
 
-/** Undefined if the response has no body. */
+/** Returns the parsed body of the response, or undefined if the response has no body. */
 export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { text } = await call(path, options);
   return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -161,9 +161,9 @@ export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Pro
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Items on all pages. `null` if the server does not count them. */
+  /** Number of items on all pages. `null` if the server does not count them. */
   readonly total: number | null;
-  /** `null` on the last page. */
+  /** Cursor of the next page. `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -176,7 +176,7 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/** The body is an array or `{data}`. */
+/** Loads one page. The body of the response is an array or `{data}`. */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

@@ -17,7 +17,10 @@ type Pause<T> = number | ((data: T | undefined) => number);
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
-/** Loads at the start, whenever `state` changes, and after each pause. `null` loads nothing. */
+/**
+ * Loads the response of the API at the start, whenever `state` changes, and after each pause. If
+ * `path` is `null`, nothing is loaded.
+ */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
 }
@@ -36,12 +39,13 @@ function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
 
-/** Short, because a person is waiting. */
+/** Maximum pause after failed requests. It is short, because a person is waiting. */
 const longestPauseMs = 10_000;
 
 /**
- * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`.
- * `null` loads nothing. Ignores late responses for earlier keys. `Away` reports outages.
+ * Loads when `key` changes, after an outage and, while the page is visible, after each `pause`. If
+ * `key` is `null`, nothing is loaded. Ignores late responses for earlier keys. `Away` reports
+ * outages.
  */
 export function useData<T>(
   key: string | null,

@@ -6,7 +6,7 @@ import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
 import { visibleText } from './format.ts';
 
-/** The `console` folder of each kind of job declares its document. */
+/** The documents of all kinds of jobs. Each kind declares its document in its `console` folder. */
 // biome-ignore lint/suspicious/noEmptyInterface: each kind adds a member.
 export interface JobDocuments {}
 

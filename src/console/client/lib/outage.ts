@@ -8,7 +8,7 @@ import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const pauseMs = growing(1_000, 8_000);
-/** Longer than the service's own limit for its database. */
+/** Time limit for a response, longer than the service's own limit for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
 
@@ -31,7 +31,7 @@ async function watch(): Promise<void> {
   outage.value = null;
 }
 
-/** `null` if the service responds. */
+/** Returns the cause of the outage, or `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
   // An overloaded service refuses `/` at once, but may be too slow to check its database.
   const status = await statusOf('/');

@@ -199,7 +199,7 @@ export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProp
 
 export interface ButtonProps {
   readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
-  /** Without one of these scopes, the button is disabled and its tooltip says why. */
+  /** If one of these scopes is missing, the button is disabled, and its tooltip says why. */
   readonly scopes?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
@@ -225,7 +225,10 @@ export function Button({ look, scopes, isExpanded, title, disabled = false, ...r
   );
 }
 
-/** Screen readers do not announce the row that contains the button. */
+/**
+ * Label of a button in a row. Only screen readers read the subject, because they do not announce
+ * the row.
+ */
 export function named(verb: string, subject: string): VNode {
   return (
     <>

@@ -98,7 +98,7 @@ interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
   readonly children?: ComponentChildren;
 }
 
-/** For irreversible actions. The title names the action, such as "Delete u1". */
+/** Dialog that confirms an irreversible action. Its title names the action, such as "Delete u1". */
 export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
     <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>

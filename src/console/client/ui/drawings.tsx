@@ -97,7 +97,10 @@ export function barOf(part: number, whole: number, words: string): VNode {
   );
 }
 
-/** Numbers over time, with the newest at the right. Every part above 0 is visible. */
+/**
+ * Bars for numbers over time, with the newest at the right. Even a very small number above 0 is
+ * visible.
+ */
 export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({

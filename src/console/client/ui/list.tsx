@@ -19,7 +19,7 @@ interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Default: the row's position. */
+  /** Returns the key of a row. Default: the row's position. */
   readonly keyOf?: (row: T, at: number) => string;
   /** Link of a row's first cell. The arrow keys, j, k and Enter select and open rows. */
   readonly hrefOf?: (row: T) => string;
@@ -27,7 +27,7 @@ interface TableProps<T> {
   readonly isSelectable?: boolean;
   /** On narrow screens, each row is a block whose first line has the first two columns. */
   readonly isTall?: boolean;
-  /** Shown instead of a table without rows. A string is a title. */
+  /** Text or element that replaces a table without rows. A string is shown as a title. */
   readonly empty?: string | VNode;
 }
 
@@ -163,7 +163,10 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   );
 }
 
-/** Removes the filters, the page and the selected row. `null` if no filter is set. */
+/**
+ * Link that removes the filters, the page and the selected row from the address. `null` if no
+ * filter is set.
+ */
 export function ClearFilters({ names }: { readonly names: readonly string[] }): VNode | null {
   const query = useQuery();
   if (Object.keys(query.given(names)).length === 0) return null;

@@ -68,7 +68,7 @@ export function inTone(tone: Tone): { readonly color: string; readonly backgroun
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** The state can be recognised by the word, the shape or the colour alone. */
+/** Shows a state, which can be recognised by the word, the shape or the colour alone. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -154,7 +154,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event in a list that has the class `events`. It unfolds to its facts. */
+/** An event in a list that has the class `events`. When opened, it shows its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -188,7 +188,7 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Shown for status 404, which is then not an error. */
+  /** Element to show if the response has the status 404, which is then not an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
@@ -215,7 +215,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** The first page leaves the focus at the top. Each later page moves it to its heading. */
+/** The first page leaves the focus at the top. Each later page moves the focus to its heading. */
 let isFirst = true;
 
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {

@@ -7,8 +7,8 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * Editor for definitions as text, which the service checks. A problem whose `details` contain `line
- * 3` marks the third line (`throwFileProblems`).
+ * Editor for definitions as text, which the service checks. If the `details` of a problem contain
+ * `line 3`, as `throwFileProblems` writes them, the third line is marked.
  */
 
 interface EditorFormProps {
