@@ -76,7 +76,7 @@ async function prepare(context: LoadContext, request: AcceptRequest): Promise<Lo
 
 interface CommittedLoad {
   readonly accepted: Accepted;
-  /** Set if the transaction also started the load, otherwise `null`. */
+  /** The load, if the same transaction also started it. Otherwise `null`. */
   readonly started: StartedSmallLoad | null;
 }
 

@@ -73,7 +73,10 @@ function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: num
   return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
-/** Counts the outcomes. If `added` is missing, all distinct events are counted as inserted. */
+/**
+ * Counts the outcomes of events by kind. If `added` is missing, all distinct events are counted as
+ * inserted.
+ */
 function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
   const counts = events.countByKind(includes);
   const outcome = (kind: EventKind): Outcomes => {

@@ -28,7 +28,10 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Must be called in a transaction that writes rows of a finished chunk again. */
+/**
+ * Adds the position of the transaction to the positions of a finished chunk. Must be called in each
+ * transaction that writes rows of this chunk again.
+ */
 export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
@@ -41,10 +44,15 @@ function forCounts(
   return sql.join(recordOutcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/** Expression for queries of `loads`. A stored file with a header is CSV. */
+/**
+ * SQL expression for queries of `loads`: format of the stored file. A file with a header is CSV.
+ */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** Expression for queries of `loads`: maximum number of refused records, or `null`. */
+/**
+ * SQL expression for queries of `loads`: maximum number of refused records. `null` if the load has
+ * no such limit.
+ */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
@@ -129,7 +137,8 @@ export async function finishChunk(
 
 /**
  * True if all records read so far were refused. False for loads that have `max_errors` or that
- * write their own file, and after the last chunk, because the finish task then decides.
+ * write their own file. Also false after the last chunk, because the finish task then decides
+ * whether the load fails.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -140,8 +149,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * Ends a chunk whose records were only checked. Also sets the pass to `validate`, because a
- * single-chunk load that exceeds `max_errors` still has the pass `load`.
+ * Ends a chunk whose records were only checked. Sets the pass of the load to `validate`, because
+ * the pass of a single-chunk load that exceeds `max_errors` is still `load`.
  */
 export async function endValidation(
   db: Database,
@@ -170,7 +179,10 @@ export async function endValidation(
 /** True if the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
-/** End of a query whose CTE `counted` is the updated load. Inserts the next task, if any. */
+/**
+ * End of a query whose CTE `counted` contains the updated load. Inserts the load's next task, if
+ * any.
+ */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
       insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -191,8 +203,8 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
     from counted loads`;
 
 /**
- * Adds to the counts by kind. This cannot cause a deadlock, because the transaction has already
- * locked the row of the load.
+ * Adds the outcomes of a chunk to the load's counts by kind. This cannot cause a deadlock, because
+ * the transaction has already locked the row of the load.
  */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds

@@ -33,9 +33,9 @@ import { kindOf } from './seam.ts';
 const lostClaim = 'another attempt owns the task, or its load has ended';
 
 /**
- * Reads, maps and merges one chunk, and counts its rows in the same transaction. Then fails the
- * load if it exceeds a limit, or notifies the queue. If this process dies before, the reconciler
- * takes these steps.
+ * Reads, maps and merges one chunk, and counts its rows in the same transaction. After the commit,
+ * fails the load if it exceeds a limit, otherwise notifies the queue. If this process dies after
+ * the commit, the reconciler does this later.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -115,7 +115,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // If this attempt has lost its task, the error may be a collision with the next attempt.
+    // If this attempt has lost its task, the error may come from a collision with the next attempt.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(lostClaim);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -146,7 +146,8 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A deadlock, an existing user, or a refused record, which the merge then finds.
+      // A deadlock, an existing user or a record that the database refuses is expected here. The
+      // chunk is then merged.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

@@ -38,7 +38,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** A single-chunk load exceeds `max_errors`. Nothing has been committed. */
+/** Thrown if a single-chunk load exceeds `max_errors`. Nothing has been committed. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -50,7 +50,7 @@ export class TooManyRefused extends Error {
 }
 
 /**
- * Checks `max_errors` for single-chunk loads. Other loads have a pass for this check.
+ * Checks `max_errors` for single-chunk loads. Loads with several chunks have a pass for this check.
  * @throws TooManyRefused
  */
 export function requireFewRefused(
@@ -123,8 +123,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes the companies of its users to `write`, without companies that are known
- * to exist. After the commit, remembers the companies that were passed.
+ * Commits a chunk. Passes to `write` the companies of the chunk's users, except those that are
+ * known to exist. After the commit, remembers the companies that were passed.
  */
 export async function commitWithCompanies(
   context: LoadContext,

@@ -57,9 +57,9 @@ export interface LoadMemory {
   /** Number of chunks still to be read without the search for unchanged records. */
   unsearchedChunks: number;
   /**
-   * Number of chunks that skip the search after it has found too few unchanged records. 0 if the
-   * last search found enough. If the next search also finds too few, this number doubles, up to a
-   * maximum.
+   * Number of chunks that are read without a search for unchanged records, after a search has found
+   * too few of them. 0 if the last search found enough. If the next search also finds too few, this
+   * number doubles, up to a maximum.
    */
   nextUnsearched: number;
 }
@@ -80,7 +80,7 @@ class MadeCompanies {
     return companies.filter((company) => !this.#companies.has(company));
   }
 
-  /** Must be called after the commit that created the companies. */
+  /** Remembers that these companies exist. Must be called after the commit that created them. */
   note(companies: readonly string[]): void {
     if (this.#companies.size + companies.length > maxCompanies) return;
     for (const company of companies) this.#companies.add(company);

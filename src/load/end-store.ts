@@ -47,7 +47,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Returns `null` if the load is not in the environment or has ended. */
+/** Cancels a load. Returns `null` if the load is not in the environment or has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
@@ -56,7 +56,7 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   return ended;
 }
 
-/** Does nothing if no decision is pending. */
+/** Records who decided about a held load, and when. Does nothing if no decision is pending. */
 export async function recordDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
@@ -79,7 +79,7 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // Since the first deletion, a commit of the last chunk may have added the finish task.
+  // After the tasks were deleted, a commit of the last chunk may have added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
@@ -99,8 +99,8 @@ export const queuedAgain = {
 } as const;
 
 /**
- * First pass of a retry that lifts the exceeded limit. A volume guard, if any, must check the
- * records again.
+ * First pass of a retry that lifts the exceeded limit. If the load has a volume guard, this guard
+ * must check the records again.
  */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
@@ -192,8 +192,8 @@ export function isLoadTakenBack(
 }
 
 /**
- * Maximum number of earlier loads of the source with which a load is compared. They are searched
- * for among the USUAL_AMONG latest loads of the environment.
+ * Maximum number of earlier loads with which a load is compared. These loads have the same source,
+ * and are among the USUAL_AMONG latest loads of the environment.
  */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
@@ -226,7 +226,10 @@ const sourceOf = (load: string) => {
   )`;
 };
 
-/** `past` are the source's latest loads, newest first. `null` if the load has no guard. */
+/**
+ * Reads the figures of files that a volume guard compares. `past` are the latest loads of the same
+ * source, newest first. Returns `null` if the load has no guard.
+ */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
     select
@@ -251,7 +254,10 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Must be called in the transaction that ends the load's last task. */
+/**
+ * Holds a load until a person decides about it. Must be called in the transaction that ends the
+ * load's last task.
+ */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })
@@ -264,7 +270,9 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
     .execute();
 }
 
-/** Returns false if the load is not held. Must be called under the lane's lock. */
+/**
+ * Queues a held load. Returns false if the load is not held. Must be called under the lane's lock.
+ */
 export async function releaseHeld(
   db: Database,
   environmentId: number,

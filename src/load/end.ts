@@ -91,7 +91,7 @@ export async function afterEnd(
   environmentId: number,
   { due, file }: LoadEnd,
 ): Promise<void> {
-  // Usually, no job is waiting. This look-up does not lock the lane.
+  // Usually, no job is waiting. `findLaneHead` finds this out without locking the lane.
   if ((await findLaneHead(context.db, environmentId)) !== null) await startLane(context, environmentId);
   await notifyQueue(context, due);
   if (file === null) return;
@@ -155,7 +155,7 @@ export async function recordLoadEnd(
 
 const expiredAtATime = 100;
 
-/** Pruning removes the files. */
+/** Fails loads that have been held for `fileDays` days. Pruning removes their files later. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
   const message = `Nobody released or discarded it within ${plural(fileDays, 'day')}. Send the file again`;
   let expired: readonly number[];
@@ -181,7 +181,7 @@ export async function startLane(context: LaneContext, environmentId: number): Pr
   await notifyQueue(context, started.tasks);
 }
 
-/** Each lane that is being started uses a connection. */
+/** Maximum number of lanes that are started at the same time. Each start uses a connection. */
 const lanesAtATime = 4;
 
 export async function startIdleLanes(context: LoadContext): Promise<void> {

@@ -93,7 +93,10 @@ async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim
   return { tasks };
 }
 
-/** Renews the claim first, so that it is locked. @throws FinalFailure */
+/**
+ * Runs the last checks that can fail a load. Renews the claim first, so that the claim is locked.
+ * @throws FinalFailure
+ */
 async function runFinalChecks(context: LoadContext, db: Database, claim: TaskClaim): Promise<FinishState> {
   if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
   const state = await readFinishState(db, claim.subjectId);
@@ -161,7 +164,7 @@ async function afterHold(context: LoadContext, claim: TaskClaim, { held, ...end 
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Does nothing if the plan already has a summary. */
+/** Writes the summary of a plan. Does nothing if the plan already has one. */
 async function concludePlan(context: LoadContext, claim: TaskClaim, chunks: ChunksDone): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
   await inTaskTransaction(context.pool, claim, async ({ db }) => {

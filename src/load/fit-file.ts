@@ -47,7 +47,10 @@ export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): 
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** For CSV, the header determines the kind. @throws InputError */
+/**
+ * Returns the kind of the load's records. For CSV, the header determines the kind.
+ * @throws InputError
+ */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

@@ -68,7 +68,7 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/** Queues a load. Also runs it if `waits` is true. `show` returns a sentence about the result. */
+/** Queues a load, and runs it if `waits` is true. `show` returns a sentence about the result. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,

@@ -104,7 +104,7 @@ function createImport(table: OptionTable): Route {
     refuses: [...uploadRefusals, 'not_found'],
     handle: async ({ system, request, base }) => {
       const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
-      // Only this route returns these two numbers as strings.
+      // Unlike all other routes, this one returns `file_size` and `total_rows` as strings.
       return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
     },
   });

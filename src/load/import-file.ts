@@ -74,13 +74,13 @@ export interface Imported {
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
-  /** `null` if the file was accepted. */
+  /** The reason why the file was refused. `null` if it was accepted. */
   readonly error: InputError | null;
 }
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Throws only errors that are not caused by the file. */
+/** Loads one file. Returns errors that the file has caused, and throws all others. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -153,7 +153,8 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // The messages of these failures already explain how to correct the file.
+  // If the load failed because its records were refused, the message of the failure already
+  // explains how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed')
     return (await isLoadTakenBack(system.db, system.loads, environmentId, load.jobId))
@@ -231,7 +232,7 @@ export function renderImported(
         ? null
         : renderLoadDetail(load, shown, result, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // The format is the same as in the HTTP API.
+    // These errors have the same format as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,

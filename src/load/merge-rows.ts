@@ -17,7 +17,7 @@ import type { LoadSource } from './running-store.ts';
 /** Outcomes by kind of record. Kinds without outcomes are missing. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
-/** `kind` is the kind under which the record is counted. */
+/** Refuses a record. `kind` is the kind under which the record is counted. */
 type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
@@ -25,8 +25,7 @@ const none: Refused = new Map();
 /**
  * Merges users, then companies, then companies to which only users refer, then events. All writers
  * use this order, so deadlocks are rare. After a deadlock, the chunk is repeated. `companies` are
- * the users' companies, without companies that are known to exist. Default: all companies of the
- * users.
+ * the users' companies, except those that are known to exist. Default: all companies of the users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -41,7 +40,7 @@ export async function mergeRows(
   return { ...profiles, ...(await addEvents(transaction, source, chunkNo, rows.events, memory)) };
 }
 
-/** Merges the chunk without the records that pass our checks but that the database refuses. */
+/** Merges a chunk. Leaves out the records that pass our checks but that the database refuses. */
 export async function mergeRowsCarefully(
   transaction: Transaction,
   source: LoadSource,
@@ -159,7 +158,8 @@ async function recordUnchangedRecords(
 }
 
 /**
- * `companies` are the users' companies, without companies that are known to exist. Default: all.
+ * Creates the companies to which only users refer. `companies` are the users' companies, except
+ * those that are known to exist. Default: all companies of the users.
  */
 async function createTheirCompanies(
   { db }: Transaction,

@@ -19,13 +19,15 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** A search is worthwhile if at least one record in this many is unchanged. */
+/**
+ * A search for unchanged records is worthwhile if at least one record in this many is unchanged.
+ */
 const worthwhileShare = 8;
-/** Maximum number of consecutive chunks that are read without the search. */
+/** Maximum number of consecutive chunks that are read without a search for unchanged records. */
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Marks the unchanged candidates, which are not mapped. */
+  /** Marks those `candidates` that are unchanged. The marked records are not mapped. */
   readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
@@ -62,7 +64,10 @@ export async function createStoringReader(
   return createChunkReader(source, files, stage, rows, findRefusedUsers);
 }
 
-/** Without `findRefusedUsers`, the caller must leave out the records of refused users. */
+/**
+ * Creates a reader for the chunks of a load. Without `findRefusedUsers`, the caller must leave out
+ * the records of refused users.
+ */
 export function createChunkReader(
   source: ReadSource,
   files: Pick<FileStore, 'readRange'>,
@@ -129,8 +134,8 @@ type Parser = ReturnType<typeof createParser>;
 const noRecords: ReadonlyMap<number, string> = new Map();
 
 /**
- * Users of the rejects, by number of the record in the chunk. The reason for refusing the user
- * takes precedence.
+ * Users of the rejects, by the number of the record in the chunk. If the user of a reject is
+ * refused too, the reason for refusing the user takes precedence.
  */
 function usersOfRefused(
   { rejects }: Rows,

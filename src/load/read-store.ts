@@ -43,7 +43,10 @@ interface SeamsContext extends Context {
   readonly loads: readonly LoadSeam[];
 }
 
-/** Most frequent code first. Counts only the first MAX_COUNTED_REJECTS rejects of the file. */
+/**
+ * Counts rejects by code, most frequent code first. Only the first MAX_COUNTED_REJECTS rejects of
+ * the file are counted.
+ */
 export async function countRejects(
   { db }: Context,
   environmentId: number,
@@ -63,7 +66,7 @@ export async function countRejects(
   return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
 
-/** Reads what the row of a load does not contain. */
+/** Reads the history of a load, and the number of its rejects by code. */
 export async function readLoadResult(
   db: Database,
   environmentId: number,
@@ -142,7 +145,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
-      /** `null` if no record has an `event_type`. */
+      /** Counts by kind of record. `null` if no record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
       /** True if the load never writes anything, or has not written anything yet. */
       dryRun: writeNothing.includes(pass),
@@ -206,7 +209,10 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/** `null` if there is no such load, or if it wrote its own file. */
+/**
+ * Reads the options of a load. Returns `null` if there is no such load, or if it wrote its own
+ * file.
+ */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -220,7 +226,7 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
 /** "BYTE" in ASCII. First of the two keys of an advisory lock. */
 const bytesLock = 0x42595445;
 
-/** Other transactions that accept the same bytes wait until this one ends. */
+/** Takes a lock, so that other transactions that accept the same bytes wait until this one ends. */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,

@@ -50,7 +50,7 @@ export async function discardReceived({ db, files }: Context, ref: FileRef): Pro
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
-/** Two calls may run at the same time. */
+/** Removes abandoned files. Two calls may run at the same time. */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -117,7 +117,7 @@ function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }
   };
 }
 
-/** From 0 to 1, with four decimal places. */
+/** Returns the progress of a load, from 0 to 1, with four decimal places. */
 function progress({ status, tally, totalRows }: Load): number {
   if (status === 'completed') return 1;
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;

@@ -156,7 +156,10 @@ async function addRepeats(
   return added;
 }
 
-/** How many more events a load would add than the dry run counted. Also corrects a plan. */
+/**
+ * Returns how many more events a load would add than the dry run counted. If the dry run is a plan,
+ * also corrects the plan.
+ */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,

@@ -131,7 +131,7 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** The file has expired, or a capability required its removal. */
+/** Error for a load whose file has expired, or whose file a capability required to be removed. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';

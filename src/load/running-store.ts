@@ -103,7 +103,10 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** `null` if the load has no limits or has not been planned yet. */
+/**
+ * Reads the plan of a load and the limits for its changes. Returns `null` if the load has no limits
+ * or has not been planned yet.
+ */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')

@@ -35,7 +35,10 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-/** Runs a task that has one result and cannot request data. Without sandboxes, runs it here. */
+/**
+ * Runs a task that has one result and cannot request data. Without sandboxes, runs the task in this
+ * process.
+ */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>
     (input: Input, signal: AbortSignal): Promise<Item> => {

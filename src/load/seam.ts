@@ -32,8 +32,8 @@ interface LoadHooks {
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
   /**
-   * Runs in the transaction that fails or cancels the load, after which no chunk can commit. The
-   * returned tasks must be passed to `notifyQueue` after the commit.
+   * Runs in the transaction that marks the load as failed or cancelled. After this transaction, no
+   * chunk can commit. The returned tasks must be passed to `notifyQueue` after the commit.
    */
   stopped?(context: StopContext, loadId: number): Promise<readonly DueTask[]>;
 }
@@ -70,14 +70,20 @@ export interface HookContext {
   readonly secrets: readonly SecretSeam[];
 }
 
-/** Kind of load that writes its own file and processes its chunks. May take back another load. */
+/**
+ * Kind of load that writes its own file and processes its chunks. Such a load may take back another
+ * load.
+ */
 export interface LoadKind {
   readonly type: LoadType;
   /**
    * Condition for queries of `loads`. True if an unfinished load of this kind takes back the load.
    */
   readonly takesBack: RawBuilder<boolean>;
-  /** Writes to a `receivingStore`. @throws FinalFailure if that is impossible at present */
+  /**
+   * Writes the file of a load to a `receivingStore`.
+   * @throws FinalFailure if that is impossible at present
+   */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
   /** Runs in the transaction in which a load of this kind starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
@@ -100,7 +106,7 @@ export interface LoadField {
   readonly schema: TSchema;
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
-  /** Value of the field, in queries of `loads`. */
+  /** SQL expression for the value of the field, in queries of `loads`. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something requested by the caller was not done. */
@@ -159,7 +165,10 @@ export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): read
   return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
-/** Returns `undefined` if the load's file was sent. */
+/**
+ * Returns the kind of a load that writes its own file. Returns `undefined` if the load's file was
+ * sent.
+ */
 export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
   return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

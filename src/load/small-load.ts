@@ -15,12 +15,18 @@ import { type StartedLoad, startLoad } from './store.ts';
 
 /** A load that has started in the transaction that accepted it. */
 export interface StartedSmallLoad extends StartedLoad {
-  /** `null` if it is another environment's turn. Workers then run the task. */
+  /**
+   * Claim of the load's task. `null` if it is another environment's turn. Workers then run the
+   * task.
+   */
   readonly claim: TaskClaim | null;
   readonly place: OwnPlace;
 }
 
-/** Returns `null` if workers must run the load, because it is large or this process is busy. */
+/**
+ * Reserves a place in this process for a small load. Returns `null` if workers must run the load,
+ * because it is large or this process is busy.
+ */
 export function reservePlace({ ownTasks }: LoadContext, { chunks }: ReceivedFile): OwnPlace | null {
   const [chunk] = chunks;
   const isSmall =
@@ -47,7 +53,7 @@ export async function startSmallLoad(
   return { ...started, claim: await place.claim(db, task, environmentId), place };
 }
 
-/** Must be called after the commit. */
+/** Runs a small load in this process, or notifies the queue. Must be called after the commit. */
 export async function runSmallLoad(context: LoadContext, started: StartedSmallLoad): Promise<void> {
   context.log.info(jobFields(started), 'load starts');
   if (started.claim === null) await notifyQueue(context, started.tasks);

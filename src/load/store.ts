@@ -51,7 +51,7 @@ export interface NewLoad extends JobIdentity {
   readonly filename: string;
   readonly fileSize: number;
   readonly sha256: string;
-  /** `null` if the file is written when the load starts. */
+  /** The stored file. `null` if the load writes its file when it starts. */
   readonly fileRef: FileRef | null;
   /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
@@ -80,7 +80,7 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
   return selectWhere(db, 'loads', { environmentId, jobId });
 }
 
-/** Must be called in a transaction. */
+/** Adds a load and its chunks, in the caller's transaction. */
 export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
@@ -135,7 +135,7 @@ interface NewOwnLoad
   readonly limits: Limits<number>;
 }
 
-/** Must be called in a transaction. */
+/** Adds a load that writes its own file, in the caller's transaction. */
 export function insertOwnLoad(
   context: Pick<LoadContext, 'db' | 'records'>,
   load: NewOwnLoad,

@@ -50,7 +50,10 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/** Returns `null` if the load does not exist or has no file. */
+/**
+ * Adds an upload that uses the stored file of a load. Returns `null` if the load does not exist or
+ * has no file.
+ */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -131,12 +134,18 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
   await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
-/** Called before the file is complete, so that the sweep can find it if it is abandoned. */
+/**
+ * Records a received file. Is called before the file is complete, so that the sweep can find the
+ * file if it is abandoned.
+ */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
-/** If the caller cannot remove the file now, the next pruning removes it. */
+/**
+ * Records a file that no load uses. If the caller cannot remove the file now, the next pruning
+ * removes it.
+ */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
@@ -144,7 +153,10 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Returns false if the file no longer exists or is being removed. */
+/**
+ * Prevents the sweep from removing a file. Returns false if the file no longer exists or is being
+ * removed.
+ */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
@@ -158,8 +170,9 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Returns false if the file belongs to a load or no longer exists. Waits for a transaction that has
- * assigned the file to a load and may still commit. Must be called in a transaction.
+ * Marks a received file for removal. Returns false if the file belongs to a load or no longer
+ * exists. Waits for a transaction that has assigned the file to a load and may still commit. Must
+ * be called in a transaction.
  * @throws the database's error if waiting takes longer than `withinMs`
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
@@ -170,7 +183,7 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
-/** No load can use these files any more. */
+/** Marks abandoned files for removal. No load can use these files any more. */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`
     update received_files

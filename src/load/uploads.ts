@@ -118,8 +118,8 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
 }
 
 /**
- * Must be called before the uploads are deleted, because they show which files remain after a
- * crash.
+ * Removes the files of uploads. Must be called before the rows of these uploads are deleted,
+ * because these rows show which files remain after a crash.
  */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
@@ -139,7 +139,7 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/** Two calls may run at the same time. */
+/** Removes expired uploads. Two calls may run at the same time. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -124,7 +124,7 @@ function figure(count: number): VNode {
 }
 
 interface Line {
-  /** Empty if the row above shows the same id. */
+  /** ID of the profile. Empty if the row above shows the same id. */
   readonly id: string;
   readonly property: string;
   readonly before: unknown;

@@ -134,7 +134,7 @@ function Cells({
         return (
           <td key={`${at} ${name}`} class="cell" data-changed={text === original ? undefined : ''}>
             {/[\r\n]/.test(original) ? (
-              // An `input` element would remove the line breaks.
+              // This text has line breaks, which an `input` element would remove.
               <textarea {...common} {...rest} rows={1} onInput={(event) => set(event.currentTarget.value)} />
             ) : (
               <input

@@ -21,7 +21,7 @@ export class BinaryArray {
   }
 }
 
-/** `texts` are byte strings. */
+/** Returns a text[] in binary format. `texts` are byte strings. */
 export function textArray(texts: readonly string[]): Buffer {
   const bytes = texts.reduce((sum, { length }) => sum + length, 0);
   const array = new BinaryArray(typeText, texts.length, bytes);

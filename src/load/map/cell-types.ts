@@ -23,8 +23,8 @@ const longestTime = 100;
 type Parts = readonly (string | undefined)[];
 
 /**
- * `null` if the year or hour is invalid. `rest` contains the matches of `clock`: hour, minute,
- * second, fraction, `a` or `p` (from am or pm), and time zone.
+ * Returns a time in ISO 8601, or `null` if the year or hour is invalid. `rest` contains the matches
+ * of `clock`: hour, minute, second, fraction, `a` or `p` (from am or pm), and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
@@ -92,8 +92,8 @@ interface Typed {
   /** Completes the message `column is not …`. */
   readonly what: string;
   /**
-   * Returns JSON, but leaves out the quotes of a string. Returns `null` if `text` is not a value of
-   * this type.
+   * Returns `text` as JSON, but without the quotes of a string. Returns `null` if `text` is not a
+   * value of this type.
    */
   readonly read: (text: string) => string | null;
 }

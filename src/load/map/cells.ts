@@ -29,7 +29,10 @@ export const kind = {
   container: 6,
 } as const;
 
-/** The roles from `userId` to `removed` are the fields. A record has at most one cell of each. */
+/**
+ * The roles from `userId` to `removed` belong to the fields of a record. A record has at most one
+ * cell for each field.
+ */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -42,11 +45,11 @@ export const role = {
   time: 8,
   url: 9,
   /**
-   * A cell with this role is also a property. A record with only an id and `removed: true` is
-   * refused.
+   * The field `removed` is also a property. A record that contains only an id and `removed: true`
+   * is refused.
    */
   removed: 10,
-  /** User mentioned in a record of a load of companies. */
+  /** ID of a user, in a load of companies. */
   userOfCompany: 11,
   /** Property that callers cannot set. */
   automatic: 12,
@@ -87,7 +90,10 @@ export class CellList {
   kinds: Uint8Array = new Uint8Array(initialCells);
   /** Indexes of the cells in jsonb's order. `null` if the cells stay in the order of the record. */
   order: Int32Array | null = null;
-  /** In CSV, an empty cell has no value, and types are detected only in sampled records. */
+  /**
+   * True if the cells are from CSV. An empty cell then has no value, and types are detected only in
+   * sampled records.
+   */
   isCsv = false;
   readonly #order = new JsonbOrder();
 
@@ -113,7 +119,7 @@ export class CellList {
     this.order = this.#order.of(this.names, this.count);
   }
 
-  /** Maximum number of bytes in COPY text, which doubles each backslash. */
+  /** Maximum number of bytes that these cells need in COPY text, which doubles each backslash. */
   get size(): number {
     let size = 2 * this.bytes.length;
     for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
@@ -159,7 +165,7 @@ export class RecordCells {
   readonly metadata = new CellList();
   /** Index of each field's cell in `own`, or -1. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** Maximum number of bytes in COPY text. */
+  /** Maximum number of bytes that the record needs in COPY text. */
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
@@ -186,7 +192,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Must be called after all cells have been added. */
+  /** Finds the cell of each field. Must be called after all cells have been added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -203,7 +209,7 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Length of the text in bytes. If it is short, its values need not be measured. */
+  /** Length of the text in bytes. The values of a short text need not be measured. */
   readonly length: number;
 }
 
@@ -260,7 +266,7 @@ export class CellFiller {
 
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns JSON, but leaves out the quotes of a string. */
+/** Returns `value` as JSON, but without the quotes of a string. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -277,7 +283,9 @@ export function kindOf(value: unknown, text: string): number {
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/* A shape contains 1 for each role whose cells become properties of a row. */
+/*
+ * A shape has one value per role: 1 if cells with this role become properties of a row, or 0.
+ */
 export const ofProfile = shape(
   removed,
   userOfCompany,

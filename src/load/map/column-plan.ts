@@ -14,7 +14,10 @@ import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { lookOf } from './looks.ts';
 
-/** In a file whose records state their kind, these columns are not properties. */
+/**
+ * Names of fields. If the records of a file state their kind, columns with these names are not
+ * properties.
+ */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -37,7 +40,10 @@ type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property'
 export interface ColumnPlan {
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Names after `map` has renamed columns, without the prefix `metadata.` of some properties. */
+  /**
+   * Names of the columns after `map` has renamed them, and without the prefix `metadata.` that some
+   * properties have.
+   */
   readonly names: readonly string[];
   /** True if records state their kind. Otherwise, all records are profiles of `entity`. */
   readonly hasKinds: boolean;
@@ -109,8 +115,8 @@ export function requireRecord(
 }
 
 /**
- * Error for a header without an id. Does not suggest an id for events, because events with such an
- * id would be loaded as profiles.
+ * Error for a header without an id. If the records look like events, the message does not suggest
+ * adding only an id, because events with an id but without a kind would be loaded as profiles.
  */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
@@ -127,7 +133,10 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** Lists no names if one looks like a value, because the file then probably has no header. */
+/**
+ * Returns a list of names for a message. Lists no names if one of them looks like a value, because
+ * the file then probably has no header.
+ */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
@@ -154,7 +163,10 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-/** A property and a field may have the same name, as in exports. */
+/**
+ * Refuses two columns with the same meaning. But a property and a field may have the same name, as
+ * in exports.
+ */
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
@@ -202,7 +214,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** Names the column as in the file, if `map` renamed it. */
+/** If `map` renamed the column at fault, gives the reject the column's name in the file. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

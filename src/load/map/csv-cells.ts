@@ -10,8 +10,8 @@ import { malformed, notUtf8, shifted, wrongCount } from './reasons.ts';
 import { type RecordPlaces, readRefusal } from './record-places.ts';
 
 /**
- * Meanings of bytes. ENDS_CELL is the meaning of a delimiter outside quotes, and of a quote inside
- * quotes.
+ * Meanings that a byte can have. Outside quotes, a delimiter means ENDS_CELL. Inside quotes, a
+ * quote means ENDS_CELL.
  */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
@@ -65,7 +65,7 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Returns the number of cells of a well-formed record. */
+  /** Finds the cells of a well-formed record, and returns their number. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
@@ -149,8 +149,8 @@ export class CsvCells {
   }
 
   /**
-   * Returns the position of the next copy. The record has `length` bytes, and all its copies
-   * together are shorter.
+   * Makes room for copies of a record's cells, and returns the position of the next copy. The
+   * record has `length` bytes, and all its copies together are shorter.
    */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
@@ -240,7 +240,7 @@ export class CsvChunk {
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** 0 if the record is not well-formed. */
+  /** Returns the number of cells. 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -291,8 +291,8 @@ export class CsvChunk {
 }
 
 /**
- * If `cells` is not `null`, it contains a cell for each column, and the reason names the column at
- * fault.
+ * Returns the reason for refusing a record that is not in UTF-8. If `cells` is not `null`, it
+ * contains a cell for each column, and the reason names the column at fault.
  */
 function notUtf8Csv(
   bytes: Buffer,

@@ -72,7 +72,8 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The types in `metadata` of skipped records are not detected.
+      // If the file has a column `metadata`, its first records are not skipped, because the types
+      // in `metadata` of skipped records are not detected.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
@@ -246,7 +247,10 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /** For most records, the length or the first byte of the id is enough to decide. */
+  /**
+   * True if the record is a header. For most records, the length or the first byte of the id is
+   * enough to decide.
+   */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -258,7 +262,8 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // Not all names can match if sluice named some of the columns itself.
+    // It is enough that more than half of the names match, because sluice may have named the other
+    // columns itself.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }

@@ -31,7 +31,7 @@ export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
 /*
  * Flags of a row. GIVEN: the record specifies the id. UNTIMED: the record specifies no time. The
- * kind begins at KIND_SHIFT.
+ * bits from KIND_SHIFT on contain the kind.
  */
 const GIVEN = 1;
 const UNTIMED = 2;
@@ -40,20 +40,22 @@ const KIND_SHIFT = 2;
 /** Row that the caller has written after `startRow`. Positions are those in the buffer. */
 export interface WrittenEvent {
   readonly kind: EventKind;
-  /** False if `reserveId` has reserved space for a content id. */
+  /**
+   * True if the record specifies the id. False if `reserveId` has reserved space for a content id.
+   */
   readonly hasId: boolean;
   readonly idEnd: number;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** If the record specifies no time, the bytes at this position have no meaning. */
+  /** Position of the time. If the record specifies no time, the bytes there have no meaning. */
   readonly timeStart: number;
-  /** Milliseconds since 1970, or `null`. */
+  /** Time in milliseconds since 1970. `null` if the record specifies no time. */
   readonly ms: number | null;
 }
 
 export interface EventOrigin {
   readonly environmentId: number;
-  /** Time of events that specify none, in the format of `Instant`. */
+  /** The time for events that specify no time, in the format of `Instant`. */
   readonly acceptedAt: string;
 }
 
@@ -74,17 +76,20 @@ export class EventBuffer {
   #monthStart = 0;
   #monthEnd = 0;
   #repeated = 0;
-  /** Rows that need no row in `event_ids`: the primary key of `events` makes them unique. */
+  /**
+   * Number of events that need no row in `event_ids`, because the primary key of `events` makes
+   * them unique.
+   */
   #timedContents = 0;
-  /** One value per row. `#heads`: the first row with the same key. */
+  /** These arrays have one value per row. `#heads` contains the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
   /**
-   * Stored for the first row of each key. `#contents` is the number of rows with the same content,
-   * `#givens` the number of rows with the same given id.
+   * These arrays have a value for the first row of each key. `#contents` contains the number of
+   * rows with the same content, and `#givens` the number of rows with the same given id.
    */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
@@ -108,7 +113,10 @@ export class EventBuffer {
     }
   }
 
-  /** Returns the ids as they appear in the COPY text. */
+  /**
+   * Returns the ids of the users and companies to which the events refer, as they appear in the
+   * COPY text.
+   */
   referencedIds(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -133,7 +141,10 @@ export class EventBuffer {
     return names;
   }
 
-  /** With `counter`, the occurrence of an event also counts equal events in other chunks. */
+  /**
+   * Empties the buffer. With `counter`, the occurrence of an event also counts equal events in
+   * other chunks.
+   */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -158,7 +169,7 @@ export class EventBuffer {
     return this.at + this.#prefix.copy(this.bytes, this.at);
   }
 
-  /** Returns the position after the space for a content id. */
+  /** Reserves space for a content id, and returns the position after this space. */
   reserveId(at: number): number {
     this.bytes.fill(ZERO, at, at + contentIdChars);
     return at + contentIdChars;

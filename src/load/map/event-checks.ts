@@ -115,7 +115,10 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** Reading the other formats takes several times as long. */
+  /**
+   * Reads a time in one of the formats of `copy`, otherwise returns `null`. Reading other formats
+   * takes several times as long.
+   */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -178,7 +181,8 @@ function hasSeparators(bytes: Buffer, start: number): boolean {
 }
 
 /**
- * Returns milliseconds. NaN unless the seconds are followed by nothing, `.fff…`, `Z` or `.fff…Z`.
+ * Copies the fraction of a second, and returns it in milliseconds. Returns NaN unless the seconds
+ * are followed by nothing, `.fff…`, `Z` or `.fff…Z`.
  */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;

@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 
-/** 72 bits, which only have to distinguish events of one user at one instant. */
+/**
+ * Number of characters of a content id. Its 72 bits only have to distinguish events of one user at
+ * one instant.
+ */
 export const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 

@@ -8,7 +8,10 @@ import { isBlank, readTime, textOf } from './fields.ts';
 import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 
-/** Maximum number of bytes besides the cells: TABs, braces, defaults of kind, name and source. */
+/**
+ * Maximum number of bytes that a row has besides its cells: TABs, braces, defaults of kind, name
+ * and source.
+ */
 const rowOverhead = 128;
 
 export class EventRow {

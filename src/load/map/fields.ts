@@ -24,7 +24,7 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Usually, the first byte is enough to decide. */
+/** True if the field is blank. Usually, its first byte is enough to decide. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;

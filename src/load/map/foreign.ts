@@ -5,8 +5,8 @@ import { type Preset, presetTitles } from '../../domain/source.ts';
 /*
  * Foreign records need a preset, or have the name and time of an event but no `event_type`. If they
  * contain a user's id, they could be loaded as profiles, and would overwrite properties. They are
- * therefore refused until the load specifies their kind. The messages do not suggest an id
- * (docs/decisions/loading.md).
+ * therefore refused until the load specifies their kind. The messages do not suggest adding only an
+ * id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -22,10 +22,16 @@ const MAX_NAME_DEPTH = 3;
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
-/** `isOwn` is true for records in our format. `type` is the value of the member `type`. */
+/**
+ * Returns the preset that records with these names need, or `null`. `isOwn` is true for records in
+ * our format. `type` is the value of the member `type`.
+ */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** `columns` are the names after `map` has renamed them. */
+/**
+ * Returns the advice if the columns are those of foreign records, otherwise `null`. `columns` are
+ * the names after `map` has renamed the columns.
+ */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,

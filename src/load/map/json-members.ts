@@ -24,12 +24,12 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
 /*
- * Maximum number of members of an object, and their maximum depth. The parser reads objects that
- * exceed them.
+ * Maximum number of an object's members, and maximum depth of an object. The parser reads objects
+ * that exceed one of these limits.
  */
 const MAX_WALKED_MEMBERS = 1_024;
 const MAX_WALKED_DEPTH = 8;
-/** Longer numbers may be too large to be stored. */
+/** Maximum number of characters of a number. A longer number may be too large to be stored. */
 const MAX_WALKED_NUMBER = 300;
 
 /** Role of a name that is not a field. -1 if it cannot be a property. */
@@ -77,7 +77,7 @@ export class JsonMembers {
     cells.metadata.bytes = bytes;
     const at = skipSpaces(bytes, start);
     const objectEnd = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
-    // COPY text doubles each backslash.
+    // The size may double, because COPY text doubles each backslash.
     cells.size = 2 * (end - start);
     return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === end;
   }
@@ -93,7 +93,10 @@ export class JsonMembers {
     return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === bytes.length - 1;
   }
 
-  /** Returns the end of the object, or -1 if the parser must read it. Enters fields in `record`. */
+  /**
+   * Finds the members of an object, and enters its fields in `record`. Returns the end of the
+   * object, or -1 if the parser must read it.
+   */
   #members(
     list: CellList,
     names: KnownNames,
@@ -149,7 +152,10 @@ export class JsonMembers {
     return end;
   }
 
-  /** Returns the end of the array of profiles that a preset added. */
+  /**
+   * Finds the profiles that a preset added to a record. Returns the end of their array, or -1 if
+   * the parser must read the record.
+   */
   #impliedProfiles(bytes: Buffer, open: number): number {
     if (this.#profiles === null || bytes[open] !== OPEN_ARRAY) return -1;
     let at = open;
@@ -166,7 +172,10 @@ export class JsonMembers {
     return bytes[at] === CLOSE_ARRAY ? at + 1 : -1;
   }
 
-  /** Sets `#kind`. Returns the end of the value, or -1 if the parser must read it. */
+  /**
+   * Sets `#kind` to the kind of the value. Returns the end of the value, or -1 if the parser must
+   * read it.
+   */
   #value(bytes: Buffer, at: number, depth: number): number {
     const byte = bytes[at];
     if (byte === QUOTE) return this.#text(bytes, at + 1);
@@ -188,7 +197,10 @@ export class JsonMembers {
     return start + text.length;
   }
 
-  /** Returns the end, or -1 if the parser must read the string. `start` is after the quote. */
+  /**
+   * Returns the end of the string, or -1 if the parser must read it. `start` is the position after
+   * the opening quote.
+   */
   #text(bytes: Buffer, start: number): number {
     let at = start;
     this.#kind = kind.text;

@@ -22,7 +22,10 @@ export interface RecordReading {
 const dotted = 'metadata.';
 /** Keys that can be properties only if they are written as `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
-/** Names that are left to the parser. The value of `company` is mostly an object. */
+/**
+ * If a record contains one of these names, the parser reads the record. The value of `company` is
+ * mostly an object.
+ */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
@@ -69,14 +72,17 @@ export class JsonRecords {
     this.#members.reset();
   }
 
-  /** Bytes [start, end) must be valid UTF-8. Returns the reason for refusing them, or `null`. */
+  /**
+   * Reads the record in bytes [start, end), which must be valid UTF-8. Returns the reason for
+   * refusing the record, or `null`.
+   */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
     if (cells === null) return this.parse(bytes.toString('utf8', start, end), record);
     return this.#used === 1 ? this.#writer.write(cells, record) : this.#write(record);
   }
 
-  /** `null` if the parser must read the record. */
+  /** Returns the cells of the record, or `null` if the parser must read it. */
   walk(bytes: Buffer, start: number, end: number): RecordCells | null {
     const cells = this.#first;
     this.#used = 1;

@@ -18,7 +18,10 @@ const maxRows = 2 ** 20;
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /** `null` if the rows are already in order, if there are none, or if there are too many. */
+  /**
+   * Returns the rows in key order. Returns `null` if they are already in this order, if there are
+   * none, or if there are too many.
+   */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
     if (rows === 0 || rows > maxRows) return null;

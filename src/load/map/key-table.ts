@@ -105,7 +105,10 @@ export class KeyTable {
     }
   }
 
-  /** The keys of heads are different, so the chains stay as they are. */
+  /**
+   * Fills the table with the heads again. The keys of heads are different, so the chains stay as
+   * they are.
+   */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -276,7 +279,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** The key in bytes [start, end) is escaped for COPY. */
+  /** Adds the hash of the key in bytes [start, end). The key must be escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);

@@ -4,7 +4,9 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** If a file has more names, most of them do not recur. */
+/**
+ * Maximum number of names that are remembered. If a file has more names, most of them do not recur.
+ */
 const MAX_KNOWN_NAMES = 2_048;
 
 /** Name of a JSON member. */
@@ -45,8 +47,8 @@ export class KnownNames {
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
   /**
-   * Predicts the first name of every object. Differs from all names, because 0xff is not valid in
-   * UTF-8.
+   * This entry predicts the first name of every object. It differs from all names, because 0xff is
+   * not valid in UTF-8.
    */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
@@ -103,7 +105,10 @@ export class KnownNames {
   }
 }
 
-/** With more members, sorting would take more time than it saves in PostgreSQL. */
+/**
+ * Maximum number of members that are sorted. With more members, sorting would take more time than
+ * it saves in PostgreSQL.
+ */
 const MAX_ORDERED_MEMBERS = 64;
 
 /**

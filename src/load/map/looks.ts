@@ -12,7 +12,10 @@ const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
 
 /** Minimum share of a column's values that must have the look. */
 const leastShare = 0.9;
-/** By chance, a tenth of all strings of digits have a valid check digit. */
+/**
+ * Minimum number of card numbers in a column. By chance, a tenth of all strings of digits have a
+ * valid check digit.
+ */
 const leastCards = 5;
 
 /** The look shared by nearly all values of a column, or `null`. */

@@ -6,7 +6,7 @@ import type { KnownName } from './known-names.ts';
 
 class Member {
   readonly name: string;
-  /** `null` until the property has a value other than null. */
+  /** Type of all values so far. `null` until the property has a value other than null. */
   type: DataType | null = null;
   /** Number of values that a complete check has found to be dates. */
   dates = 0;

@@ -173,7 +173,7 @@ export class RecordDigests {
     this.#excluded = record;
   }
 
-  /** False if the record was excluded or states its kind. */
+  /** True if the record has a digest. False if the record was excluded or states its kind. */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;

@@ -87,7 +87,7 @@ export class RecordPlaces {
   }
 }
 
-/** Kinds that records state. Uses no memory until a record states its kind. */
+/** The kinds that records specify for themselves. Uses no memory until a record states its kind. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;

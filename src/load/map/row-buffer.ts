@@ -31,7 +31,7 @@ export interface RowContent {
   readonly record: number;
   readonly key: string;
   readonly properties: string;
-  /** `null` keeps the company, and '' removes it. */
+  /** Company of the user. `null` keeps the stored company, and '' removes it. */
   readonly company: string | null;
   readonly flags: number;
 }
@@ -45,13 +45,16 @@ export class RowBuffer {
   nested = false;
   /** True if the first row of a key takes precedence in `finish`, not the last row. */
   #keepsFirst = false;
-  /** Replaces everything after the digest of each row. See `reset`. */
+  /** Text that replaces everything after the digest in each row. See `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** One value per row. The ends of the properties exclude the closing brace. */
+  /**
+   * These arrays have one value per row. `#propertyEnds` contains the positions of the closing
+   * braces.
+   */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -96,7 +99,10 @@ export class RowBuffer {
     this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /** The caller has written key, TAB, `{`, properties, `}`, TAB and company from `at` on. */
+  /**
+   * Adds the row that the caller has written from `at` on: key, TAB, `{`, properties, `}`, TAB and
+   * company.
+   */
   endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
     const row = this.#keys.add(this.bytes, this.at, keyEnd);
     this.at = companyEnd;
@@ -201,7 +207,10 @@ export class RowBuffer {
     return companies;
   }
 
-  /** A bigint[] in binary format. `flags` replaces the two lowest bits of each hash. */
+  /**
+   * Hashes of the distinct keys, as a bigint[] in binary format. `flags` replaces the two lowest
+   * bits of each hash.
+   */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -300,7 +309,10 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/** A row combined from several records differs from each of them. */
+/**
+ * A row that was combined from several records has no digest, because it differs from each of these
+ * records.
+ */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

@@ -39,7 +39,7 @@ export class RowText {
     return this.#flags;
   }
 
-  /** The buffer must have space for the whole row. */
+  /** Starts a row at `at`. The buffer must have space for the whole row. */
   begin(bytes: Buffer, at: number): void {
     this.#bytes = bytes;
     this.#at = at;
@@ -82,7 +82,10 @@ export class RowText {
       : this.addText(cells, field, column, idLengthProblem);
   }
 
-  /** Numbers are written like strings. `problemOf` checks the length. */
+  /**
+   * Adds the text of a field. Numbers are written like strings. `problemOf` checks the length of
+   * the text.
+   */
   addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
@@ -103,8 +106,8 @@ export class RowText {
   }
 
   /**
-   * For a repeated name, jsonb stores the last value. `metadata` therefore takes precedence over
-   * the cells, and the cells over `page`.
+   * Adds the properties of a record. If a name is repeated, jsonb stores the last value. Therefore,
+   * `metadata` takes precedence over the other cells, and all cells over `page`.
    */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
@@ -168,7 +171,7 @@ for (const [byte, letter] of Object.entries({
 }))
   jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
 
-/** Returns the position after the copy. */
+/** Copies a cell as JSON, and returns the position after the copy. */
 function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
   const { bytes } = list;
   const start = list.starts[cell] ?? 0;

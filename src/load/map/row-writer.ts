@@ -73,7 +73,7 @@ export class RowWriter {
     this.#profiles[entity].sample(cells);
   }
 
-  /** Must be called after each chunk of a CSV file. */
+  /** Completes the types of the properties. Must be called after each chunk of a CSV file. */
   finishCsv({ names }: CellList): void {
     for (const entity of propertyEntities)
       this.#rows.types[entity].finishCsv(names, entity === 'events' ? ofEvent : ofProfile);

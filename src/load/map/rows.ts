@@ -72,12 +72,12 @@ export class Rows {
     return this.#dropped;
   }
 
-  /** Must be called before the first chunk of a load. */
+  /** Prepares for a load. Must be called before its first chunk. */
   startLoad(load: LoadScope): void {
     this.#load = load;
   }
 
-  /** Must be called before each chunk. */
+  /** Empties the rows for the next chunk. Must be called before each chunk of the load. */
   reset(chunk: ChunkScope = {}): void {
     const { bytes = noBytes, digestKey = null, stamp = null, refused = noRecords } = chunk;
     const { origin = noOrigin, counter = null } = chunk;
@@ -144,8 +144,9 @@ export class Rows {
   }
 
   /**
-   * Must be called once, after all rows have been added. The rows of a user become one row with one
-   * company. Adds rows for the other companies, so that they are created too.
+   * Adds rows for companies that would otherwise not be created. The rows of a user become one row
+   * with one company, so the user's other companies need rows of their own. Must be called once,
+   * after all rows have been added.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -173,7 +174,7 @@ export class Rows {
     return reason;
   }
 
-  /** IDs of the users of all rows, and `others`, as a text[] in binary format. */
+  /** The ids in `others` and the ids of the users of all rows, as a text[] in binary format. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -191,8 +192,8 @@ export class Rows {
   }
 
   /**
-   * The byte strings are escaped for COPY. `properties` is a JSON object without its braces.
-   * `company`: `null` keeps the company, '' removes it.
+   * Adds a row. The byte strings must be escaped for COPY. `properties` is a JSON object without
+   * its braces. `company`: `null` keeps the company, '' removes it.
    */
   add(
     entity: Entity,
@@ -214,7 +215,10 @@ export class Rows {
 }
 
 interface LoadScope {
-  /** Stored values take precedence. Nulls are omitted, because they would remove nothing. */
+  /**
+   * True if stored values take precedence. Nulls are then omitted, because they would remove
+   * nothing.
+   */
   readonly keepsExisting: boolean;
   /** `null` if no capability judges the records of the load. */
   readonly stage: RecordStage | null;
@@ -258,6 +262,6 @@ export interface RecordStage extends JudgeStage {
     eventName: (() => string) | null,
   ): Reason | null;
   count(cells: RecordCells): void;
-  /** Called in the transaction of the chunk. */
+  /** Stores the findings. Is called in the transaction of the chunk. */
   keep(db: Database, loadId: number): Promise<void>;
 }

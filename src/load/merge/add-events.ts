@@ -1,8 +1,8 @@
 /*
- * New events are copied directly into their table. A batch with events that exist is merged from
- * temporary tables. The primary key of `events` contains the time and makes content ids unique. A
- * given id can recur with another time, and so can the id of an event without a time. `event_ids`
- * makes these ids unique per user.
+ * New events are copied directly into their table. A batch in which some events already exist is
+ * merged from temporary tables. The primary key of `events` contains the time and makes content ids
+ * unique. A given id can recur with another time, and so can the id of an event without a time.
+ * `event_ids` makes these ids unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -135,8 +135,9 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
   )`;
 
 /**
- * Must be called only for events that this load has added. An event that retention has removed
- * stays removed.
+ * Replaces the stored events that have the same given ids as the events of the batch. Must be
+ * called only for events that this load has added. An event that retention has removed stays
+ * removed.
  */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
@@ -195,7 +196,10 @@ const recorded = (scope: Scope, batch: EventBatch) => sql`
     where k.key_hash is not null
   )`;
 
-/** An earlier batch of the same transaction may have left rows in the temporary tables. */
+/**
+ * Copies a batch into the temporary tables. Empties them first, because an earlier batch of the
+ * same transaction may have left rows.
+ */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (

@@ -35,7 +35,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** `target` is a table with its columns in brackets. */
+/** Copies rows into a table. `target` is the name of the table, with its columns in brackets. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -58,7 +58,7 @@ export interface MergeScope {
    * may then remove a value or have nested values, and stored values must not take precedence.
    */
   readonly canUseContainment: boolean;
-  /** Rows that the tally counts. It never counts additional rows. */
+  /** Which rows the tally counts. The tally never counts additional rows. */
   readonly counted: 'all' | 'some' | 'none';
   /**
    * True if the hashes of the keys must be stored, because other chunks may contain the keys or a
@@ -114,8 +114,8 @@ export function sameCompany(
 }
 
 /**
- * `@>` is much cheaper than merging. But `@>` is also true if a nested object is only a part of the
- * stored one.
+ * SQL expression: true if merging `incoming` would change nothing. `@>` is much cheaper than
+ * merging. But `@>` is also true if a nested object is only a part of the stored one.
  */
 export function changesNothing(
   stored: RawBuilder<unknown>,
@@ -136,7 +136,7 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
 
 /**
  * `touches` is the number of chunks of this load that have written the row. `lastChunk` is the
- * highest number of such a chunk.
+ * highest number of these chunks.
  */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);

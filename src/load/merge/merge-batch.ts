@@ -21,7 +21,9 @@ export interface Batch {
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
-  /** Unchanged records have been left out. Nearly all remaining rows change something. */
+  /**
+   * True if unchanged records have been left out. Nearly all remaining rows then change something.
+   */
   readonly isFiltered: boolean;
 }
 
@@ -69,10 +71,10 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
 }
 
 /**
- * Deletes the rows that change nothing. Keeps rows whose profiles another chunk of this load has
- * written, because `upsert` must store that this chunk wrote them too. Otherwise, an older record
- * could take precedence. The scalar subquery guarantees an index lookup per row. For a join, a
- * planner without statistics might read the whole table.
+ * Deletes the rows that change nothing. Keeps a row if another chunk of this load has written its
+ * profile, because `upsert` must record that this chunk wrote the profile too. Otherwise, an older
+ * record could take precedence. The scalar subquery guarantees an index lookup per row. If this
+ * were a join, a planner without statistics might read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -165,9 +167,9 @@ export async function insertNewUsers(
 }
 
 /**
- * Positions, from 1, of claims whose profile is missing, has another digest, or was written by this
- * load. A single index scan takes half the time of a lookup per key. The array is in a subquery,
- * because the planner would otherwise examine each key.
+ * Returns the positions, counted from 1, of claims whose profile is missing, has another digest, or
+ * was written by this load. A single index scan takes half the time of a lookup per key. The array
+ * is in a subquery, because the planner would otherwise examine each key.
  */
 export async function findRefuted(
   db: Database,
@@ -194,7 +196,10 @@ export async function findRefuted(
   return refuted ?? [];
 }
 
-/** For records that were skipped. `keyHashes` is a bigint[] in binary format. */
+/**
+ * Stores the key hashes of records that were skipped because they are unchanged. `keyHashes` is a
+ * bigint[] in binary format.
+ */
 export async function recordUnchanged(
   db: Database,
   entity: Entity,

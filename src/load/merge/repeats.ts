@@ -8,9 +8,9 @@ import { unchangedEvents } from './event-repeats.ts';
 
 /**
  * SQL query that returns a row if the load may contain repeated keys that `upsert` has not noticed.
- * `upsert` notices a repeated key only if both chunks write the row. For example, one chunk creates
- * a company for a user, and another chunk finds the record of that company unchanged and does not
- * write it. If the load has a preset, this can also happen to users.
+ * `upsert` notices a repeated key only if each chunk that contains the key writes the row. For
+ * example, one chunk creates a company for a user, and another chunk finds the record of that
+ * company unchanged and does not write it. If the load has a preset, this can also happen to users.
  */
 const unresolved = sql`
   select 1
@@ -81,9 +81,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Repeated keys are rare. Sorting the hashes takes a third of the time of grouping them. PostgreSQL
- * sorts plain numbers, because of `offset 0` and because it reads one entity after the other.
- * Sorting rows would take seven times as long.
+ * Returns whether several chunks contain the same key, which is rare. Sorting the hashes takes a
+ * third of the time of grouping them. PostgreSQL sorts plain numbers, because of `offset 0` and
+ * because it reads one entity after the other. Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`

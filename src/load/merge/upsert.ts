@@ -23,7 +23,7 @@ export interface Written {
 /**
  * Merges the batch in one statement. Writes in key order, so that two writers do not deadlock. Each
  * row stores which load wrote the row last, how many chunks of that load wrote the row (touches),
- * and the highest number of such a chunk. If touches is 1, this chunk is the first to write the
+ * and the highest number of these chunks. If touches is 1, this chunk is the first to write the
  * row. Otherwise, several chunks contain the key.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
@@ -120,8 +120,8 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 /**
  * Creates companies that do not exist yet. Must be called after the records of companies in the
  * chunk have been merged. Otherwise, these records would not count as inserted. `named` are the
- * companies that may not exist. Default: all companies in the batch. With `keepKeys`, the finish
- * task finds records of the new companies in other chunks.
+ * companies that possibly do not exist yet. Default: all companies in the batch. With `keepKeys`,
+ * the finish task finds records of the new companies in other chunks.
  */
 export async function createCompanies(
   db: Database,
@@ -166,8 +166,8 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
 /**
- * Removes the nulls of removals. New rows still contain these nulls, because ON CONFLICT merges
- * only rows that exist.
+ * Removes the nulls that mark properties to be removed. New rows still contain these nulls, because
+ * ON CONFLICT merges only rows that exist.
  */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;

@@ -11,7 +11,10 @@ import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } 
 import { type Batch, copyBatch, countClassified, type Merged } from '../merge/merge-batch.ts';
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
-/** Counts the outcomes of a merge. `keepsRows` also stores the rows that would change. */
+/**
+ * Counts the outcomes that a merge would have. If `keepsRows` is true, also stores the rows that
+ * the merge would change.
+ */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
@@ -48,7 +51,10 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     ),`;
 }
 
-/** `is_unchanged` is true if the row changes nothing, and `null` if the profile is new. */
+/**
+ * SQL query that compares each row with its stored profile. `is_unchanged` is true if the row
+ * changes nothing, and `null` if the profile is new.
+ */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);

@@ -22,7 +22,7 @@ type Context = Pick<LoadContext, 'db'>;
 
 export interface ShownPlan extends LoadPlan {
   readonly jobId: string;
-  /** Empty once the rows have expired. */
+  /** Some rows of the plan. Empty once the rows have expired. */
   readonly sample: readonly SampledRow[];
 }
 

@@ -94,7 +94,10 @@ export interface PlannedValue {
   readonly key: string;
   readonly outcome: 'new' | 'changed' | 'removed';
   readonly name: string | null;
-  /** A string as plain text, any other value as JSON. `null` if there is no value. */
+  /**
+   * Value of the property: a string as plain text, any other value as JSON. `null` if there is no
+   * value.
+   */
   readonly before: string | null;
   readonly after: string | null;
 }

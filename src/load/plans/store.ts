@@ -13,9 +13,9 @@ import { sumsOf } from './plan-batch.ts';
  */
 
 /**
- * `planned_chunks` contains counts for each chunk. These negative chunk numbers mark other counts:
- * of rows that were removed again, of the rows that replace the removed ones, and of rows that
- * capabilities added. The counts of removed rows are subtracted.
+ * `planned_chunks` contains counts for each chunk. The negative chunk numbers mark the counts of
+ * removed rows, of the rows that replace them, and of rows that capabilities added. The counts of
+ * removed rows are subtracted.
  */
 const removedRows = -1;
 const replacedRows = -2;
@@ -23,7 +23,7 @@ const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/** Resets an earlier plan of the load. */
+/** Begins a plan, and deletes the results of an earlier plan of the load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)

@@ -9,7 +9,7 @@ interface HeldRecord {
   blankEnd: number;
 }
 
-/** The last record of a chunk may exceed `maxBytes`. */
+/** Maximum size of a chunk. The last record of a chunk may exceed `maxBytes`. */
 interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;
@@ -25,7 +25,10 @@ export interface CutterMark {
   readonly firstLine: number;
 }
 
-/** A chunk starts with a record. Blank lines between two chunks belong to the first or to none. */
+/**
+ * Combines records into chunks. A chunk starts with a record. Blank lines between two chunks belong
+ * to the first of these chunks or to none.
+ */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
   rows = 0;
@@ -33,13 +36,13 @@ export class ChunkCutter {
   readonly #maxRecords: number;
   readonly #skipFooter: number;
   readonly #held: HeldRecord[] = [];
-  /** -1 if no chunk is open. */
+  /** Start of the open chunk. -1 if no chunk is open. */
   #start = -1;
   #end = 0;
   #firstRow = 0;
   #firstLine = 0;
 
-  /** The last `skipFooter` records belong to no chunk and are not counted. */
+  /** The last `skipFooter` records of the file belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;

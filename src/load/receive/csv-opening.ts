@@ -19,10 +19,10 @@ export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
-  /** Set together with `header`. */
+  /** Dialect of the CSV. Set together with `header`. */
   form: CsvForm | null = null;
 
-  /** Set if the caller must detect the dialect and pass it to `learn`. */
+  /** Beginning of the file. Set if the caller must detect the dialect and pass it to `learn`. */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;

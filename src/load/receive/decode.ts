@@ -131,7 +131,10 @@ function layoutNotes(layout: JsonLayout): string[] {
   return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
 }
 
-/** Yields the lines. @throws InputError `invalid_field` at the end if none begins an object */
+/**
+ * Yields the lines as they are.
+ * @throws InputError `invalid_field` at the end if no line begins with an object
+ */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   let hasObject = false;
   let last: number | undefined;
@@ -165,7 +168,10 @@ async function* guarded(
   }
 }
 
-/** Receives the complete file first, because a slow sender must not occupy a sandbox. */
+/**
+ * Converts a file in a sandbox. Receives the complete file first, because a slow sender must not
+ * occupy a sandbox.
+ */
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,

@@ -8,11 +8,11 @@ export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
   /**
-   * The rate is checked whenever the times in which this process waits for bytes add up to
-   * UPLOAD_RATE_WINDOW_MS. 0 allows any rate.
+   * Minimum rate of an upload. The rate is checked each time this process has waited for bytes for
+   * another UPLOAD_RATE_WINDOW_MS in total. 0 allows any rate.
    */
   readonly minBytesPerSecond: number;
-  /** Maximum time without a byte. */
+  /** Maximum time in which no byte arrives. */
   readonly stallMs: number;
 }
 
@@ -121,8 +121,8 @@ export class Intake {
 }
 
 /**
- * Rejects after `stallMs`, or when the signal is aborted. `Promise.race` with one promise for the
- * whole upload would keep memory for every item.
+ * Reads the next item. Rejects after `stallMs`, or when the signal is aborted. `Promise.race` with
+ * one promise for the whole upload would keep memory for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,
@@ -154,7 +154,7 @@ export function readNext<T>(
 
 /** Beginning of a stream. `all` yields the whole stream, including this beginning. */
 export interface Peeked {
-  /** Contains at least `minBytes` bytes, unless the stream is shorter. */
+  /** The first bytes of the stream: at least `minBytes`, unless the stream is shorter. */
   readonly head: Buffer;
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;

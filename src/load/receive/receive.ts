@@ -39,8 +39,8 @@ export interface ReceiveHints extends UnpackHints {
 
 /**
  * Receives a file in one pass, as CSV or NDJSON in chunks. Memory use does not grow with the file.
- * If this fails, no file remains. The caller must close the source. In an HTTP route, the response
- * must be sent first.
+ * If an error is thrown, no file remains. The caller must close the source. An HTTP route must send
+ * its response before it closes the source.
  * @throws InputError for the file, TransientError for the store, errors from the source, or the
  * signal's reason
  */
@@ -193,7 +193,8 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // Only prevents an unhandled rejection. The next `await writing` throws the error.
+      // This `catch` only prevents an unhandled rejection. The next `await writing` throws the
+      // error.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -225,7 +226,7 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** Maximum delay of a timer. A local pipe or disk may be slow. */
+/** The longest delay that a timer can have, because a local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
 /** Like `receive`, with the same errors, but without speed limits. */

@@ -17,12 +17,12 @@ export interface ReceivedFile {
   readonly storedBytes: number;
   /** Hash of the sent bytes, in hexadecimal digits. */
   readonly sha256: string;
-  /** Unless the file `isWhole`, the last record may be incomplete. */
+  /** Number of records. Unless the file `isWhole`, the last record may be incomplete. */
   readonly totalRows: number;
   readonly isWhole: boolean;
   /**
-   * In file order. The chunks contain all lines except blank lines, the header, and lines that
-   * options skip.
+   * The chunks of the file, in file order. They contain all lines except blank lines, the header,
+   * and lines that options skip.
    */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
@@ -32,11 +32,15 @@ export interface ReceivedFile {
 
 export interface RewriteSeam {
   readonly recognise: Recognise;
-  /** Called for loads with and without a preset. @throws InputError */
+  /**
+   * Checks whether the source options fit the preset. Is called for loads with and without a
+   * preset.
+   * @throws InputError
+   */
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
-   * Yields the records as NDJSON in our format, some lines at a time. Each keeps its row and line.
-   * A record can also contain the profiles that the preset derived, or the reason why it is
+   * Yields the records as NDJSON in our format, some lines at a time. Each record keeps its row and
+   * line. A record can also contain the profiles that the preset derived, or the reason why it is
    * refused.
    */
   rewrite(

@@ -18,7 +18,7 @@ interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Position in the file up to which the quote has been searched for. */
+  /** Position in the file up to which the closing quote has been searched for. */
   lookedTo: number;
 }
 
@@ -28,7 +28,7 @@ export class RecordIndex {
   readonly #window = new Window();
   readonly #cutter: ChunkCutter;
   readonly #maxRecordBytes: number;
-  /** `null` until the header of a CSV has been read. */
+  /** Finds the records. `null` until the header of a CSV has been read. */
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
@@ -60,18 +60,21 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /** Set if the caller must detect the dialect. No byte is read until `learn` is called. */
+  /**
+   * Beginning of the file. Set if the caller must detect the dialect. No byte is then read until
+   * `learn` is called.
+   */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
 
-  /** The caller must call `add` or `end` next. */
+  /** Sets the dialect that the caller has detected. The caller must call `add` or `end` next. */
   learn(sniffed: Sniffed): void {
     this.#opening.learn(sniffed);
     this.#worthLooking = 0;
   }
 
-  /** `null` until the header is read, and for NDJSON. */
+  /** Header of a CSV. `null` until the header is read, and for NDJSON. */
   get header(): CsvHeader | null {
     return this.#opening.header;
   }
@@ -113,12 +116,16 @@ export class RecordIndex {
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is scanned again when it has doubled, so the total time remains linear.
+      // An incomplete record is scanned again only when its size has doubled, so the total time
+      // remains linear.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
 
-  /** Must be called after the last byte, and again after each `learn`. */
+  /**
+   * Reads the remaining bytes and ends the last chunk. Must be called after the last byte, and
+   * again after each `learn`.
+   */
   *end(): Generator<void> {
     yield* this.#advance(true);
     this.#cutter.close();
@@ -230,7 +237,7 @@ export class RecordIndex {
 class Window {
   /** Position in the file at which `bytes` starts. */
   position = 0;
-  /** Valid until the next `append`. */
+  /** The bytes of the window, which are valid until the next `append`. */
   bytes = Buffer.alloc(0);
   #memory = Buffer.alloc(0);
   #start = 0;

@@ -17,8 +17,8 @@ export interface DialectChunk {
 }
 
 /**
- * Plain CSV with as many lines as the original, because blank lines follow a record that had
- * several lines. But a record that is too large becomes one line.
+ * Plain CSV with as many lines as the original, because a record that had several lines is followed
+ * by blank lines. Only a record that is too large becomes a single line.
  */
 export interface PlainChunk {
   readonly text: Uint8Array;

@@ -44,7 +44,7 @@ export async function rewriteFile(
   return { ...received, ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
 }
 
-/** Always removes the received file. */
+/** Rewrites a CSV dialect as plain CSV. Always removes the received file. */
 export async function rewriteCsv(
   store: ReceivingStore,
   received: ReceivedFile,

@@ -14,8 +14,8 @@ import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
 /**
- * Maximum ratio of unpacked bytes to sent bytes, after the grace bytes. gzip can reach a ratio of
- * about 1032.
+ * Maximum ratio of unpacked bytes to sent bytes. It applies once more than
+ * INFLATE_RATIO_GRACE_BYTES have been unpacked. gzip can reach a ratio of about 1032.
  */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
@@ -32,11 +32,11 @@ export interface UnpackHints extends FormatHints {
 }
 
 export interface Archived {
-  /** `null` for a workbook, or if several files were joined. */
+  /** Name of the file in the archive. `null` for a workbook, or if several files were joined. */
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** More notes are added while a workbook is being read. */
+  /** Remarks for the sender. More of them are added while a workbook is being read. */
   readonly notes: readonly string[];
 }
 
@@ -169,7 +169,7 @@ export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /** Limits how much the file may grow. */
+  /** Number of sent bytes. It limits how much the file may grow when it is unpacked. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
@@ -282,7 +282,7 @@ export class TemporaryCopies {
     this.#touchMs = touchMs;
   }
 
-  /** If storing the file fails, no file remains. */
+  /** Stores a copy. If this fails, no file remains. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;

@@ -105,7 +105,10 @@ export interface RefusedSource {
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** Returns `undefined` if the value is missing, or if the record cannot be read. */
+/**
+ * Returns the value at fault. Returns `undefined` if the value is missing, or if the record cannot
+ * be read.
+ */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -159,7 +162,7 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
   }
 }
 
-/** Keys that lead to the member. `null` if there is no such member. */
+/** Keys that lead to the member `name`. `null` if there is no such member. */
 function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
   let within: unknown = object;

@@ -116,7 +116,7 @@ const causeColumns: Columns<ListedCause> = {
 export interface RejectsReport {
   readonly count: number;
   readonly first: readonly Reject[];
-  /** `null` if the file could not be written. */
+  /** Path of the written file. `null` if the file could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }

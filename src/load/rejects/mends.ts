@@ -20,12 +20,12 @@ import { insertMends, type Mended, type MendedRow, readMended, readMending } fro
 
 const SEARCHED_RECORDS = 10_000;
 
-/** `null` if the record cannot be read. */
+/** The job and row that a record names. `null` if the record cannot be read. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /**
- * In NDJSON, the first record specifies the mended job. In CSV, the first record with a job
- * specifies it.
+ * Finds the job whose rejects the file corrects. In NDJSON, the first record specifies this job. In
+ * CSV, the first record that names a job specifies it.
  */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
@@ -76,13 +76,13 @@ export function readAsMended<T extends { readonly received: ReceivedFile; readon
 
 type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
-/** Drops columns that are not in the file. */
+/** Returns the map without columns that are not in the file. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   if (header === null) return map;
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/** Repeating the call changes nothing. */
+/** Stores which refused rows a mend has corrected. Repeating the call changes nothing. */
 export async function recordMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;

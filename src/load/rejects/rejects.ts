@@ -37,7 +37,7 @@ interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** `null` if the cells cannot be read, and for NDJSON. */
+  /** Cells of the record. `null` if they cannot be read, and for NDJSON. */
   readonly cells: readonly string[] | null;
 }
 
@@ -48,7 +48,8 @@ const readBounds = {
 };
 
 /**
- * While the load runs, rejects may be added before `after`, because chunks end in any order.
+ * Lists the rejects after the row `after`. While the load runs, rejects may still be added before
+ * this row, because chunks end in any order.
  * @throws InputError `not_found`
  */
 export async function listRejects(
@@ -101,7 +102,8 @@ interface Piece {
 }
 
 /**
- * Does not return the rejects, so their memory can be freed while a slow reader takes the lines.
+ * Returns some rejects as lines. Does not return the rejects themselves, so their memory can be
+ * freed while a slow reader takes the lines.
  */
 async function readPiece(
   db: Database,

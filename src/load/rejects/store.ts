@@ -87,7 +87,7 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'The database refuses the record',
 };
 
-/** Also replaces characters that PostgreSQL cannot store. */
+/** Escapes a text for COPY, and replaces characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
@@ -114,7 +114,10 @@ export interface RejectsSource {
   readonly header: CsvHeader | null;
 }
 
-/** Returns `null` if the environment has no such job. */
+/**
+ * Finds the load of a job, and the format of its file. Returns `null` if the environment has no
+ * such job.
+ */
 export async function readRejectsSource(
   db: Database,
   environmentId: number,
@@ -142,7 +145,10 @@ export function readFirstReject(db: Database, loadId: number, code: string): Pro
 
 interface RejectsBounds {
   readonly rows: number;
-  /** Approximate maximum size. The last record may exceed it, so a page is never empty. */
+  /**
+   * Approximate maximum size of a page. The last record may exceed this size, so a page is never
+   * empty.
+   */
   readonly bytes: number;
   readonly rawBytes: number;
 }
@@ -155,7 +161,10 @@ export interface ReadRejects {
 
 const rowBytes = 512;
 
-/** In file order. The database limits the number of bytes without reading the records. */
+/**
+ * Reads a page of rejects in file order. The database limits the number of bytes without reading
+ * the records.
+ */
 export async function readRejectsPage(
   db: Database,
   loadId: number,

@@ -18,8 +18,8 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 /**
  * Rejects as CSV: the columns of the source, then the reason. Cells keep their bytes, except that
  * formulas get an apostrophe, which a load removes. A record that does not fit the columns could
- * corrupt the next ones, so its text is in `sluice_raw`. It has no id, so it is refused again
- * unless it is corrected.
+ * corrupt the next ones, so its text is in `sluice_raw`. This text has no id, so it is refused
+ * again unless it is corrected.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
@@ -74,8 +74,8 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 
 /**
  * Rejects as NDJSON: each record as in the source, with the reason under additional keys. If a
- * record is not an object, its text is in `sluice_raw`. It has no id, so it is refused again unless
- * it is corrected.
+ * record is not an object, its text is in `sluice_raw`. This text has no id, so it is refused again
+ * unless it is corrected.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -141,7 +141,10 @@ function keysOf(text: string): string[] | null {
   }
 }
 
-/** Leaves out empty cells, which mean the same as missing ones. `null` if the cells are unknown. */
+/**
+ * Returns a function that converts rejects to JSON. The function leaves out empty cells, which mean
+ * the same as missing ones. It returns `null` if the cells are unknown.
+ */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
   const undefused = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
@@ -161,7 +164,7 @@ export function csvCell(text: string, delimiter: string): string {
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Base64, or `null` if text can represent all bytes of the record. */
+/** Returns the record in Base64, or `null` if text can represent all its bytes. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
@@ -215,7 +218,7 @@ export class RefusedCsv {
     return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
-  /** Returns `null` if the record is not well-formed. */
+  /** Returns the texts of all cells, or `null` if the record is not well-formed. */
   allCells({ code, raw: bytes }: Reject): string[] | null {
     const raw = Buffer.from(bytes);
     if (withoutCells.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
@@ -226,13 +229,18 @@ export class RefusedCsv {
     return this.allCells(reject)?.length ?? 0;
   }
 
-  /** Returns `null` if the record has too few cells or is not well-formed. */
+  /**
+   * Returns the text of a cell, or `null` if the record has too few cells or is not well-formed.
+   */
   cell(raw: Buffer, column: number): string | null {
     if (!this.#scan(raw) || column >= this.#table.count) return null;
     return this.#table.text(column, raw, this.#marks);
   }
 
-  /** Returns false if the record is not well-formed or may be truncated. */
+  /**
+   * Finds the cells of a record. Returns false if the record is not well-formed or may be
+   * truncated.
+   */
   #scan(raw: Buffer): boolean {
     if (raw.length === 0) return false;
     this.#scanner.next(raw, 0, raw.length, true);

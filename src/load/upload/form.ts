@@ -114,7 +114,7 @@ interface Form {
   readonly sent: ByteCounter | undefined;
 }
 
-/** Must be called only once. The caller must read all parts. */
+/** Begins to read a form. Must be called only once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -155,7 +155,8 @@ function guarded(guard: InflateGuard): Transform {
  * Yields the parts of a form. While this process waits for the next part, the sender must neither
  * stall nor be too slow. Otherwise, a form whose fields or last bytes never end could occupy the
  * connection forever.
- * @throws InputError for a malformed form or one that unpacks to too many bytes, `upload_too_slow`
+ * @throws InputError for a form that is malformed or unpacks to too many bytes, and
+ * `upload_too_slow` for a slow sender
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
   const { uploadStallMs } = upload.system.config;

@@ -72,7 +72,7 @@ export async function readOptions(
 }
 
 /**
- * Returns `null` if there is no `upload_id`.
+ * Finds the upload that the request names. Returns `null` if the request contains no `upload_id`.
  * @throws InputError `not_found`
  */
 export async function findKept(
