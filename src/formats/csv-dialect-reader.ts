@@ -4,9 +4,10 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * Reads the cells of records in any dialect with csv-parse. The scanner has found their ends, so a
- * refused record affects no others. Records have one character per byte. A character that csv-parse
- * must take literally is masked: 0x100 is added to its code until it is parsed.
+ * Reads the cells of records in any dialect with csv-parse. The scanner has already found the ends
+ * of the records, so a refused record does not affect other records. Records have one character per
+ * byte. A character that csv-parse must take literally is masked: 0x100 is added to its code until
+ * it is parsed.
  */
 
 const MASK_OFFSET = 0x100;
@@ -15,7 +16,7 @@ const doubts = /[\u0200-\u02ff]/;
 /** Bytes of 0x80 or more count as letters. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Meanings of an escape and a letter in database exports without quotes. */
+/** Characters for which an escape and a letter stand in database exports without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',

@@ -17,11 +17,11 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** Header of a stored CSV, which is RFC 4180. */
+/** Header of a stored CSV file. Stored CSV files conform to RFC 4180. */
 export interface CsvHeader {
   /** One ASCII character. */
   readonly delimiter: string;
-  /** In file order, all different. */
+  /** Names of the columns in the order of the file. All names are different. */
   readonly columns: readonly string[];
   /** True if an apostrophe before a formula is not part of the name or value. */
   readonly defused?: true;
@@ -40,7 +40,7 @@ export interface CsvHeader {
 
 export interface CsvReading extends CsvForm {
   readonly types?: readonly string[];
-  /** 0 for a file without a header. */
+  /** Number of records that form the header. 0 for a file without a header. */
   readonly headerRows: number;
   readonly columns: number;
   readonly lastColumn?: 'empty';
@@ -83,7 +83,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Returns `null` if more bytes are needed (never when `final`).
+ * Reads the header. Returns `null` if more bytes are needed (never when `final`).
  * @throws InputError `invalid_field` with every problem if the header has no usable columns;
  * `unsupported_format` if it is not text
  */

@@ -158,7 +158,8 @@ export function frequentDelimiter(bytes: Buffer): string {
 }
 
 /**
- * `points` measures how uniformly the dialect splits the records. Used if column names are unknown.
+ * A dialect and its score. Scores are used if column names are unknown. `points` measures how
+ * uniformly the dialect splits the records.
  */
 export interface ScoredDialect {
   readonly dialect: CsvDialect;
@@ -166,7 +167,10 @@ export interface ScoredDialect {
   readonly points: number;
 }
 
-/** With fewer points, records have one cell, varying numbers of cells, or hardly any known kind. */
+/**
+ * Minimum points of a possible dialect. With fewer points, records have one cell, varying numbers
+ * of cells, or hardly any cells of a known kind.
+ */
 const minPoints = 0.4;
 /** A dialect with more than this share of the best dialect's points is equally likely. */
 const clearShare = 0.95;

@@ -29,13 +29,13 @@ export interface Place {
 }
 
 export interface Measure {
-  /** Records with as many cells as there are columns. */
+  /** Number of good records. A good record has as many cells as there are columns. */
   readonly good: number;
   /** Start positions of all other records. */
   readonly bad: ReadonlySet<number>;
-  /** Quoted cells in good records. */
+  /** Number of quoted cells in good records. */
   readonly quoted: number;
-  /** Unquoted, non-empty cells in all records. */
+  /** Number of unquoted, non-empty cells in all records. */
   readonly bare: number;
   /**
    * Number of good records without missing or surplus cells, and how many of these records end in
@@ -43,7 +43,7 @@ export interface Measure {
    */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Escapes before bytes that need no escape. */
+  /** Number of escapes before bytes that need no escape. */
   readonly oddEscapes: number;
 }
 
@@ -121,7 +121,7 @@ export class CsvSample {
     return place !== null && this.isHeader(place.cells) ? place : null;
   }
 
-  /** Returns the first `rows` consecutive records that are a header. */
+  /** Returns the first header that consists of `rows` consecutive records. */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];

@@ -49,8 +49,8 @@ export class CsvText {
   }
 
   /**
-   * `bytes` is from `csvCell`. `row` and `column` begin at 1. Rows must not decrease, and columns
-   * must increase within a row.
+   * Adds a cell. `bytes` is the result of `csvCell`. `row` and `column` begin at 1. Rows must not
+   * decrease, and columns must increase within a row.
    */
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);

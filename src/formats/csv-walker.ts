@@ -36,7 +36,10 @@ export class CsvWalker {
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** Start of the record or of the kept bytes. A delimiter before it does not count. */
+  /**
+   * Start of the record, or of the bytes that are kept of it. A delimiter before this position does
+   * not count.
+   */
   #lowest = 0;
   #marked = false;
   /**
@@ -151,8 +154,9 @@ export class CsvWalker {
   }
 
   /**
-   * Returns `at` if it is below the limit. At the limit, returns TOO_LARGE if the record has its
-   * maximum size, the limit if `final`, and otherwise MORE.
+   * Called when the bytes may be used up. Returns `at` if it is below the limit. Otherwise, returns
+   * TOO_LARGE if the record has its maximum size, the limit if no bytes follow (`final`), or MORE
+   * if more bytes are needed.
    */
   #runOut(at: number): number {
     if (at < this.#limit) return at;
@@ -160,7 +164,10 @@ export class CsvWalker {
     return this.#final ? this.#limit : MORE;
   }
 
-  /** Returns MORE, NEVER, or the position after the closing quote. */
+  /**
+   * Searches for the closing quote of a cell. Returns the position after it, NEVER if there is
+   * none, or MORE if more bytes are needed.
+   */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
     const limit = this.#limit;
@@ -194,9 +201,9 @@ export class CsvWalker {
   }
 
   /**
-   * Searches for a quote that closes a cell, from the line start `from` through the first line with
-   * a quote. Returns the position after this quote, MORE, or NEVER if there is no such quote or an
-   * earlier one opens a cell.
+   * Searches for a quote that closes a cell. The search begins at the line start `from` and ends
+   * with the first line that contains a quote. Returns the position after the closing quote, MORE
+   * if more bytes are needed, or NEVER if there is no such quote or an earlier quote opens a cell.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -303,8 +310,9 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after the quote at `at` if it closes the cell, 0 if it is part of the
-   * cell, NEVER if it may open a cell, or MORE.
+   * Finds out what the quote at `at` means. If it closes the cell, returns the position after it.
+   * Otherwise, returns 0 if the quote is part of the cell, NEVER if it may open a cell, and MORE if
+   * more bytes are needed.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
@@ -317,7 +325,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the delimiter's length, 0 at the end of the record, NEVER before other text, or MORE.
+   * Finds out whether a cell ends at `at`. Returns the delimiter's length, 0 at the end of the
+   * record, NEVER before other text, or MORE if more bytes are needed.
    */
   #boundary(buf: Buffer, at: number): number {
     if (at >= this.#limit) return this.#atMaximum || this.#final ? 0 : MORE;
@@ -329,7 +338,10 @@ export class CsvWalker {
     return length === 0 ? NEVER : length;
   }
 
-  /** Returns the delimiter's length, 0 if there is none, or MORE. */
+  /**
+   * Returns the length of the delimiter at `at`, 0 if there is none, or MORE if more bytes are
+   * needed.
+   */
   #delimiterAt(buf: Buffer, at: number): number {
     const { delimiter, isBlanks } = this.#marks;
     if (isBlanks) {
@@ -344,7 +356,10 @@ export class CsvWalker {
     return delimiter.length;
   }
 
-  /** Returns the position after the byte (or CRLF) that follows the escape, or MORE. */
+  /**
+   * Returns the position after the byte (or CRLF) that follows the escape, or MORE if more bytes
+   * are needed.
+   */
   #afterEscape(buf: Buffer, at: number): number {
     const next = at + 1;
     const isKnown = this.#atMaximum || this.#final;

@@ -37,8 +37,9 @@ interface DocumentOptions {
 
 /**
  * Yields the elements of one array in a JSON document as NDJSON, without white space between
- * tokens. UTF-8 is not checked. With a path, several documents may follow one another. Memory does
- * not depend on sizes. `notes` receives sentences for the job record.
+ * tokens. UTF-8 is not checked. With a path, several documents may follow one another. Memory use
+ * does not depend on the size of the document or of its elements. `notes` receives sentences for
+ * the job record.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
  * `invalid_field` if the array is missing or ambiguous.
  */

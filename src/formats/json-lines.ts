@@ -30,7 +30,7 @@ export async function* plainLinesOf(
   const separators = layout.ends === 'rs' ? new Separators() : null;
   const commas = layout.commas ? new Commas() : null;
   for await (const bytes of source) {
-    // The bytes belong to the caller.
+    // The bytes belong to the caller, so only a copy is changed.
     const copy = Buffer.from(bytes);
     if (layout.ends === 'cr') exchange(copy, CR, LF);
     separators?.exchange(copy);

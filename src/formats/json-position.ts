@@ -50,9 +50,9 @@ const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Call this before parsing, because a parser needs 150 ms for a MiB of brackets. Text up to
- * `harmlessChars` is never refused. For invalid JSON, the result is inexact but still limits the
- * parser's work.
+ * True if the text is nested too deep. Call this before parsing, because a parser needs 150 ms for
+ * a MiB of brackets. Text up to `harmlessChars` is never refused. For invalid JSON, the result is
+ * inexact but still limits the parser's work.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);

@@ -23,7 +23,7 @@ export interface SniffedJson {
 }
 
 interface JsonHints {
-  /** From the caller's file name, media type or option. */
+  /** Format that the caller's file name, media type or option suggests. */
   readonly hinted: 'ndjson' | 'json' | null;
   readonly isOfRecord: (key: string) => boolean;
 }

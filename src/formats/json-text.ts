@@ -25,8 +25,8 @@ export interface ParsedJson {
  */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
 /**
- * Marks a number. Random for each process, so that callers cannot send a string that begins with
- * the mark.
+ * Prefix that marks a number. It is random for each process, so that callers cannot send a string
+ * that begins with it.
  */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
@@ -81,7 +81,10 @@ export function withoutTexts({ value, marked }: ParsedJson, names: ReadonlySet<s
   return 'code' in parsed ? original : parsed;
 }
 
-/** Looks up the few members of the record in `names`, because the opposite takes 2.5 µs. */
+/**
+ * Looks up each of the few members of the record in `names`. Looking up each name in the record
+ * would take 2.5 µs.
+ */
 function hasTexts(value: JsonObject, names: ReadonlySet<string>): boolean {
   for (const name in value) if (names.has(name) && isJsonText(value[name])) return true;
   return false;

@@ -51,7 +51,7 @@ export class JsonWalker {
   /** Values and keys at a lower depth are reported. Callers may change it while the walker runs. */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Expected after a complete document. */
+  /** Continuation that is allowed after a complete document. */
   readonly #afterwards: 'nothing' | 'next';
   /**
    * `#closer` is the closing byte of the innermost container. `#closers` has those of the outer
@@ -318,7 +318,9 @@ class LineCopy {
     this.#from = position;
   }
 
-  /** A CR is also a blank between tokens and an error in a string. */
+  /**
+   * Replaces an LF by a CR. Like an LF, a CR is a blank between tokens and an error in a string.
+   */
   turnLine(position: number): void {
     this.#flush(position);
     this.#out[this.#length++] = CR;

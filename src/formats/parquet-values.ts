@@ -93,8 +93,8 @@ function storedElement(node: SchemaTree): SchemaElement {
 }
 
 /**
- * `inner`: items are children of the repeated node. `whole`: items are the node itself, as in older
- * files. `null`: not a list.
+ * Returns where the items of a list are. `inner`: items are children of the repeated node. `whole`:
+ * items are the repeated node itself, as in older files. `null`: the node is not a list.
  */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
@@ -266,8 +266,8 @@ function uuidJson(bytes: Uint8Array): JsonText {
 }
 
 /**
- * Half a surrogate pair marks bytes that are not a character. `JSON.stringify` never writes one
- * raw.
+ * Half a surrogate pair marks bytes that are not a character. `JSON.stringify` never writes such a
+ * half without escaping it.
  */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;

@@ -7,7 +7,7 @@ import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 const MAX_SHEET_ROWS = 1_048_576;
 const MAX_SHEET_COLUMNS = 16_384;
-/** Excel allows only 32 767 characters. */
+/** Maximum length of a cell. Excel itself allows only 32 767 characters. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {

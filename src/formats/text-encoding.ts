@@ -5,7 +5,7 @@ import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /**
- * `utf-16` is the label of `utf-16le`.
+ * Returns the name of the encoding with this label. `utf-16` is a label of `utf-16le`.
  * @throws InputError `invalid_field`
  */
 export function encodingOfLabel(label: string): string {
@@ -37,8 +37,8 @@ const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
 /**
- * In UTF-16, most NULs are in one half of the pairs. The other half may have 1 for every 8 of them,
- * as in Ā (U+0100).
+ * In UTF-16, most NULs are at the same place of each pair of bytes. At the other place, there may
+ * be 1 NUL for every 8 of these, as in Ā (U+0100).
  */
 const STRAY_SHARE = 8;
 /**
@@ -49,7 +49,8 @@ const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
 /**
- * Detects UTF-16 without a byte order mark: one byte of the pairs is often NUL, the other rarely.
+ * Detects UTF-16 without a byte order mark. In UTF-16, one byte of each pair is often NUL, and the
+ * other byte rarely.
  */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
@@ -105,7 +106,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Without bytes, decodes what is left from earlier calls. */
+  /** Decodes the bytes. If there is no argument, decodes what is left from earlier calls. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null

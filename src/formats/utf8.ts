@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Never occurs in valid UTF-8. */
+/** A byte that never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
 /** Each match of `fault` becomes a byte that never occurs in UTF-8. */

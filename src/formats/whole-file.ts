@@ -1,12 +1,15 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** For formats that have a directory at the end. */
+/** A file that can be read at any position, for formats that have a directory at the end. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
-/** Enough for a page, an archive's directory or most row groups that we write. */
+/**
+ * Minimum number of bytes per read. It is enough for a page, an archive's directory or most row
+ * groups that we write.
+ */
 export const WINDOW_BYTES = 1024 * 1024;
 
 /** Reads small neighbouring ranges together, because each read from S3 is a request. */

@@ -57,7 +57,10 @@ export function numberText(text: string): string | null {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Day 0. Excel treats 1900 as a leap year, so dates before March 1900 are one day off. */
+/**
+ * Day 0 of a workbook. Excel treats 1900 as a leap year, so dates before March 1900 are one day
+ * off.
+ */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
 /** 29 February 1900, which does not exist. */

@@ -8,9 +8,12 @@ import type { Database } from './database.ts';
 // that listen. Without listeners, a report runs no statements.
 
 export interface ActListener {
-  /** Runs in the act's transaction, which an error rolls back. */
+  /** Called for each act. Runs in the act's transaction, so an error rolls back the act. */
   acted(db: Database, actor: Actor, act: Act): Promise<void>;
-  /** Must return immediately and must not throw: anyone can cause many refused credentials. */
+  /**
+   * Called for each refused credential. Must return immediately, because anyone can cause many
+   * refused credentials. Must not throw.
+   */
   refused(attempt: RefusedAttempt): void;
   /** Writes what is still in memory when the process stops. Must not throw. */
   close(): Promise<void>;
@@ -76,8 +79,8 @@ export function actingAs<C extends Pick<ActContext, 'acts'>>(context: C, actor: 
 }
 
 /**
- * Runs `work` and reports the act in one transaction, which is omitted without listeners.
- * `describe` returns `null` if nothing changed.
+ * Runs `work` and reports the act in one transaction. If there are no listeners, `work` runs
+ * without this transaction. `describe` returns `null` if nothing changed.
  */
 export function act<T>(
   { db, acts }: ActContext,

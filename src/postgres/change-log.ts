@@ -8,7 +8,7 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Matches a key and can use the index on key hashes. */
+/** SQL condition that matches a key and can use the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
@@ -49,9 +49,9 @@ export async function maintainChangeLog(db: Database, days: number): Promise<voi
 }
 
 /**
- * Finds why an export cannot continue from a cursor, or `null` if it can. `expired`: the cursor is
- * from another database, or the log has lost removals since the cursor. `log off`: removals are
- * requested, but the log is off.
+ * Returns the reason why an export cannot continue from a cursor, or `null` if it can. `expired`:
+ * the cursor is from another database, or the log has lost removals since the cursor. `log off`:
+ * removals are requested, but the log is off.
  */
 export async function findCursorProblem(
   db: Database,
@@ -73,7 +73,7 @@ export async function findCursorProblem(
 export interface ChangeLog {
   readonly isOn: boolean;
   readonly bytes: number;
-  /** Age of the oldest day with a partition, even an empty one. 0 is today. */
+  /** Age in days of the oldest day that has a partition, even an empty one. 0 is today. */
   readonly days: number;
   /** Number of changes in the default partition, which should be empty. Counts up to 1 000. */
   readonly strayRows: number;

@@ -32,8 +32,8 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
 /**
- * Types of values that are read. Constraints check those that are written. A nullable JSON column
- * must include `null`.
+ * Types of the values that are read from these columns. Constraints check the values that are
+ * written. A nullable JSON column must include `null`.
  */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };

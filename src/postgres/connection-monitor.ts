@@ -35,12 +35,12 @@ interface Connection {
   readonly client: pg.ClientBase;
   session: PostgresSession | null;
   /**
-   * True for LISTEN only, which usually receives nothing. The monitor then sends a query now and
-   * then.
+   * True if the connection only listens (LISTEN) and therefore usually receives nothing. The
+   * monitor then sends a query now and then.
    */
   listens: boolean;
   isIdle: boolean;
-  /** As of the last check. */
+  /** Number of received bytes at the last check. */
   bytesRead: number;
   bytesSent: number;
   unanswered: number;
@@ -163,7 +163,7 @@ export class ConnectionMonitor {
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // Without a known session, no statement has run.
+      // If the session of a connection is unknown, the connection has not run a statement yet.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const candidates = suspects.filter(isNamed);
@@ -183,8 +183,8 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Ends and destroys the silent connections. Does the same to idle ones that have received nothing
-   * since the silence began, because they may have the same fault.
+   * Ends and destroys the silent connections. Does the same to idle connections that have received
+   * nothing since the silence began, because they may have the same fault.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));

@@ -11,8 +11,9 @@ import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../base/errors.ts';
 
 /**
- * `csv`: rows of a CSV file. `values`: lines of unquoted values separated by U+0002. Only for JSON
- * text and numbers, which contain neither U+0002 nor the quote U+0001.
+ * Format in which COPY sends rows. `csv`: rows of a CSV file. `values`: lines of unquoted values
+ * that are separated by U+0002. `values` is only for JSON text and numbers, which contain neither
+ * U+0002 nor the quote U+0001.
  */
 export type CopyFormat = 'csv' | 'values';
 

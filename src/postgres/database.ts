@@ -40,7 +40,8 @@ const preparing = new WeakMap<Database, Database>();
 
 /**
  * The same database, but each statement is planned once per connection instead of at every call.
- * Only for fixed texts whose plan depends neither on values nor on temporary tables.
+ * Use it only for statements with a fixed text, whose plan depends neither on values nor on
+ * temporary tables.
  */
 export function prepared(database: Database): Database {
   const existing = preparing.get(database);
@@ -193,7 +194,10 @@ export interface Transaction {
 /** PostgreSQL's settings, by name. They apply until the transaction ends. */
 export type LocalSettings = Readonly<Record<string, string>>;
 
-/** The settings cost no round trip. */
+/**
+ * Runs `work` in a transaction. The settings are sent with the statement that begins it, so they
+ * cost no round trip.
+ */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (transaction: Transaction) => Promise<T>,
@@ -222,8 +226,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Rolls back to a savepoint and returns the error if `isExpected` accepts it. With `rollBack`, also
- * rolls back after success.
+ * Runs `work` after a savepoint. If `work` throws an error that `isExpected` accepts, rolls back to
+ * the savepoint and returns the error. If `rollBack` is true, also rolls back after success.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,

@@ -121,7 +121,10 @@ interface MigrationState {
   readonly unreleased: boolean;
 }
 
-/** Changes nothing. In a database that was never migrated, all migrations are pending. */
+/**
+ * Reads which migrations are applied and pending, without changing anything. In a database that was
+ * never migrated, all migrations are pending.
+ */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();
   const table = await client.query<{ t: string | null }>(

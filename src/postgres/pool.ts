@@ -157,7 +157,10 @@ interface ReaderOptions {
   readonly connections: number;
 }
 
-/** A separate pool, so that reads do not delay writes. Statements end after READ_TIMEOUT_MS. */
+/**
+ * Opens a separate pool for reads, so that reads do not delay writes. Statements end after
+ * READ_TIMEOUT_MS.
+ */
 export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): Reader {
   const pool = createPool({
     monitor,

@@ -116,7 +116,10 @@ function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** Returns `null` if another process is pruning this database. */
+/**
+ * Runs `work` under the lock for pruning. Returns `null` without running it if another process is
+ * pruning this database.
+ */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [

@@ -191,12 +191,18 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** Represents the visible transactions. A later export can continue after them. */
+  /**
+   * Cursor that represents the transactions visible in the snapshot. A later export can continue
+   * after them.
+   */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** An export runs no statement while the last part of a file is stored. */
+/**
+ * Limit for idle sessions of exports. An export runs no statement while the last part of a file is
+ * stored.
+ */
 const idleTimeout = '10min';
 
 /**

@@ -4,9 +4,10 @@ import { pollUntil } from '../base/retry.ts';
 import type { Reason } from '../domain/reject.ts';
 import { columnOf, type Database, type QueryFile } from './database.ts';
 
-// Records which capabilities an environment uses, so that they cost others nothing. A use is
-// permanent. A statement for single records may have been composed before a use began. Every such
-// statement therefore reads the uses under a lock, and fails if it does not know one of them.
+// Records which capabilities an environment uses, so that a capability costs nothing in
+// environments that do not use it. A use is permanent. A statement for single records may have been
+// composed before a use began. Every such statement therefore reads the uses under a lock, and
+// fails if it does not know one of the uses.
 
 /**
  * Must be called in the transaction that writes the capability's data. After the commit, call
@@ -67,8 +68,8 @@ function writers(db: Database, among: readonly string[] | null = null): Promise<
 }
 
 /**
- * Lets a capability refuse all records of certain users. Environments that do not use it do not
- * check, so they have no extra cost.
+ * Lets a capability refuse all records of certain users. Environments that do not use the
+ * capability do not check the users, so they have no extra cost.
  */
 export interface RefusalSeam {
   readonly use: string;

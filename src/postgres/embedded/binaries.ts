@@ -47,8 +47,8 @@ export async function provideBinaries({
 }
 
 /**
- * Folders in which a copy may be. If this process runs as root, the account of the server must be
- * able to enter them. Otherwise, the copy is in the data directory.
+ * Folders in which a copy of the binaries may be. If the server runs under another account, that
+ * account must be able to enter the folder. Otherwise, the copy is in the data directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];

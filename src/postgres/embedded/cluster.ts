@@ -207,7 +207,10 @@ export interface Machine {
   readonly platform: string;
 }
 
-/** A parallel hash join needs this much (work_mem × workers). Docker's /dev/shm has 64 MiB. */
+/**
+ * A parallel hash join needs this much shared memory (work_mem × workers). Docker's /dev/shm has 64
+ * MiB.
+ */
 const minSharedBytes = 512 * 1024 * 1024;
 
 export async function inspectMachine(): Promise<Machine> {

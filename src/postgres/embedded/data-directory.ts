@@ -68,7 +68,7 @@ export interface Layout {
   readonly root: string;
   /** PGDATA. */
   readonly data: string;
-  /** Inside PGDATA, so that a copy of the data can be opened. */
+  /** File with the password. It is inside PGDATA, so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -102,7 +102,10 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   }
 }
 
-/** One folder at a time, because Node's `recursive` never returns in places such as /proc. */
+/**
+ * Creates the folder and its parents one at a time, because Node's `recursive` never returns in
+ * places such as /proc.
+ */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {

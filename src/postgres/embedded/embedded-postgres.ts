@@ -52,10 +52,12 @@ export interface EmbeddedPostgres {
 }
 
 interface EmbeddedPostgresOptions {
-  /** For data, password and log. Created on first use. */
+  /** Directory for data, password and log. It is created on first use. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Override the default settings, except address and port. */
+  /**
+   * Settings of PostgreSQL that override the defaults. They cannot change the address and the port.
+   */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
@@ -131,7 +133,7 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
 
 /**
  * Restarts a server that ends unexpectedly, on the same port, so that pools reconnect and
- * uncommitted work is repeated. `exited` resolves with the last server.
+ * uncommitted work is repeated. `exited` resolves when the last server has ended.
  */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
@@ -158,7 +160,10 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Returns `undefined` if `signal` is aborted first. */
+/**
+ * Starts the server again. Repeats the attempt until it succeeds. Returns `undefined` if `signal`
+ * is aborted first.
+ */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,

@@ -37,7 +37,7 @@ export interface LaunchedServer {
 interface LaunchContext extends ClusterContext {
   readonly password: string;
   readonly settings: Readonly<Record<string, string>>;
-  /** Default: any free port. */
+  /** Port of the server. Default: any free port. */
   readonly port?: number | undefined;
 }
 
@@ -183,7 +183,7 @@ export function serverUrl(port: number, password: string): string {
 
 /** SCRAM authenticates both sides, so the login fails at another server on the port. */
 export async function askVersion(url: string): Promise<string> {
-  // Some commands do not use a database.
+  // pg is imported only here, because some commands do not use a database.
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,

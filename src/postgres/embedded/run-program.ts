@@ -70,8 +70,8 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
 }
 
 /**
- * Starts a shell that stops the server when a pipe from this process ends, even by a kill. Returns
- * a function that ends the shell.
+ * Starts a shell that waits for the end of a pipe from this process and then stops the server. The
+ * pipe ends even if this process is killed. Returns a function that ends the shell.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
@@ -84,13 +84,13 @@ export function watchOverServer(serverPid: number, account: Account | undefined)
   return () => watchdog.kill('SIGKILL');
 }
 
-/** Runs the server if this process is root. */
+/** User account that runs the server if this process runs as root. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** Names of accounts, in order of preference. Every system has `nobody`. */
+/** Names of accounts that may run the server, in order of preference. Every system has `nobody`. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
