@@ -1,6 +1,6 @@
 /*
  * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only tells workers that work is due. The
- * work is in the table of tasks, so a lost queue delays it by seconds.
+ * work is in the table of tasks, so the loss of the queue delays work only by seconds.
  */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';

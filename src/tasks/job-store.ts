@@ -211,7 +211,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     where ${isJob}`;
 }
 
-/** Names options as requests do. */
+/** Gives the options the names that they have in requests. */
 function named({ source, request, ...rest }: HistoryRow['options']): object {
   if (source !== undefined) return { ...rest, ...toGivenSource(source as SourceOptions) };
   return request == null ? rest : { ...toGivenRequest(request as ExportRequest), ...rest };

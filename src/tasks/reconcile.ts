@@ -79,8 +79,8 @@ export function startReconciler<C extends TaskContext>(
 
 /**
  * Runs a suspect, which has lost SUSPECT_LOSSES workers, in its own worker process. Resolves when
- * that process ends. Until now, other tasks of the lost workers may have caused the losses. If the
- * suspect's own process is lost, too, the suspect is the cause.
+ * that process ends. The earlier losses may have been caused by other tasks of the same workers. If
+ * the suspect's own process is also lost, the suspect is the cause.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 

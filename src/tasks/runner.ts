@@ -132,7 +132,7 @@ class Places<C extends TaskContext> {
 
   /**
    * Reserves a place. Returns the function that releases the place, or `null` if no place is free.
-   * A stop waits until the place has been released.
+   * Stopping the runner waits until the place has been released.
    */
   reserve(): (() => void) | null {
     if (!this.areFree) return null;

@@ -76,7 +76,7 @@ export interface TaskKind<Context> {
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**
    * Called after a permanent failure. Ends the task's job or other subject, with all its tasks,
-   * unless it has ended.
+   * unless the subject has already ended.
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /** Repairs what is not stored as a task, such as idle lanes. Several processes may call it. */

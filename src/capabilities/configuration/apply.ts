@@ -40,8 +40,8 @@ export interface ApplyOptions extends PlanOptions {
 }
 
 /**
- * Creates a missing environment. Waits while another process changes the environment. If a section
- * throws, nothing is changed.
+ * Applies a file to its environment, which is created if it is missing. Waits while another process
+ * changes the environment. If a section throws, nothing is changed.
  */
 export async function applyFile(
   { db, acts }: ActContext,

@@ -133,7 +133,8 @@ async function confirmRemovals(
     JSON.stringify([environment, section, item]);
   const removals: { readonly key: string; readonly line: string }[] = [];
   for (const file of files) {
-    // If planning fails, applying the file fails as well and reports the error.
+    // If planning fails, the error is not reported here, because applying the file will fail as
+    // well and report it.
     const { changes } = await planFile(db, file, flags).catch(() => ({ changes: [] }));
     for (const change of changes.filter(({ action }) => action === 'remove'))
       removals.push({ key: keyOf(file, change), line: `${file.environment}: ${lineOf(change)}` });

@@ -138,8 +138,8 @@ export class StableFiles {
   }
 
   /**
-   * Returns the complete files, sorted by the time of their last change, then by name. A complete
-   * file waits for an earlier file that is incomplete.
+   * Returns the complete files, sorted by the time of their last change, then by name. Files after
+   * the first incomplete file are not returned, so that no file overtakes an earlier one.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();

@@ -32,7 +32,7 @@ const scanOptions: ProbeOptions = {
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** Callers of the same folder at about the same time share one scan. */
+/** Callers that ask for the same folder at about the same time share one scan. */
 function shareScans(): (path: string) => Promise<FolderScan> {
   const probes = new Map<string, () => Promise<Answer<FolderScan>>>();
   return async (path) => {

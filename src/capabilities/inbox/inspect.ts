@@ -31,7 +31,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await scan(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A taken file stays in its folder until its load has ended, but it is not waiting.
+    // A taken file stays in its folder until its load has ended, but it does not count as waiting.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,

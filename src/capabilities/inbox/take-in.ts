@@ -124,7 +124,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** The handle remains open for the check that the file is unchanged. */
+/** Leaves the handle open, because it is still needed to check that the file is unchanged. */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,

@@ -105,7 +105,7 @@ export async function refreshLake(context: LakeContext): Promise<void> {
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** The current definitions determine the columns. */
+/** Adapts the property columns of the table to the current definitions, and returns them. */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await lakeColumns.read(db, environmentId));

@@ -22,7 +22,7 @@ import { IdFilter } from './id-filter.ts';
 import type { LakeMonth } from './month-store.ts';
 import { contentOf, type Erasure, readGroups, valuesOf } from './read-events.ts';
 
-/** With small files, a deletion has less to rewrite. */
+/** Archive files are small, so that a deletion has less to rewrite. */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];

@@ -95,7 +95,7 @@ export async function abandonUnfinished(db: Database, environmentId: number): Pr
   );
 }
 
-/** A deletion or the sweep has abandoned the file while it was being written. */
+/** Thrown if a deletion or the sweep has abandoned a file while it was being written. */
 export class AbandonedFile extends TransientError {
   constructor() {
     super('a file of the lake was taken for one that nobody writes');

@@ -5,7 +5,7 @@ import { endTask, repeatTask } from '../../tasks/store.ts';
 import { periodic, queuePeriodic } from '../../tasks/task-kind.ts';
 import { appendEvents } from './append-events.ts';
 
-/** All workers share one task. */
+/** All workers share one task of this kind. */
 const appendJob: RunnerKind<System> = {
   ...periodic,
   name: 'append',

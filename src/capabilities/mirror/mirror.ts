@@ -1,7 +1,8 @@
 /*
- * Mirrors: a load of all users or all companies removes the profiles that are missing from its
- * file. It decides only once whether to remove them, and removes them in slices. A mirror never
- * removes more profiles than allowed, nor a profile that was written after the file was received.
+ * A mirror is a load of all users or all companies that also removes the profiles missing from its
+ * file. It decides only once whether to remove these profiles, and then removes them in slices. A
+ * mirror never removes more profiles than allowed, nor a profile that was written after the file
+ * was received.
  */
 import { ConflictError, inputError } from '../../base/errors.ts';
 import { named, type Sentence, say } from '../../base/sentence.ts';

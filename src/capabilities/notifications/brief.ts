@@ -51,7 +51,7 @@ export interface Brief {
 const longest = { what: 120, count: 60, reason: 115 };
 const shownCodes = 3;
 
-/** Fits the screen of a phone: at most 300 characters without the link. */
+/** Returns at most 300 characters, not counting the link, to fit the screen of a phone. */
 export function briefOf(event: EventBody): Brief {
   const { name, end, count, reason } = textsOf(event);
   const what = clip(`[${event.environment.name}] ${name}`, longest.what - end.length - 1);

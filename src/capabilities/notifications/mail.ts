@@ -142,7 +142,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // Sorted names are in chronological order.
+    // The names sort in chronological order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });

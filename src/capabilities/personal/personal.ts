@@ -48,7 +48,8 @@ export function requireKeyFor(secret: string | null, actions: readonly PersonalA
 const KEY_BYTES = 32;
 
 /**
- * The key is derived for each environment, so a leak in one reveals nothing about another.
+ * The key is derived for each environment, so a leak in one environment reveals nothing about
+ * another one.
  * @throws TransientError if the actions need a key and there is none
  */
 export async function openPersonal(
@@ -90,7 +91,7 @@ export class PersonalProperties {
     return this.#actions.size === 0;
   }
 
-  /** True also if only a member is personal. */
+  /** True if the property, or at least one of its members, is personal. */
   concerns(name: string): boolean {
     return this.containers.has(name) || this.#actionOf(name) !== undefined;
   }

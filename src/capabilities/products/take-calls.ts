@@ -131,8 +131,8 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A browser's beacon cannot send its key in a header. This route accepts the key in the body, so
-  // it also accepts records in sluice's format.
+  // A browser's beacon cannot send its key in a header. Beacons can send records in sluice's format
+  // to this route, because it accepts the key in the body.
   const isMixed = product === 'segment' && !('type' in adds);
   const result = await takeItems(system, request, {
     reply,

@@ -5,7 +5,7 @@ import { personalActionsOf, type RulesDocument } from './document.ts';
 import { rulesFile } from './file.ts';
 import { insertRules, readRules, rulesCommitted } from './store.ts';
 
-/** All rules of an entity are one item, except those of its properties. */
+/** The rules of each property are an item. All other rules of an entity are one item together. */
 export const rulesSection = defineSection({
   name: 'rules',
   open: async ({ config }) => ({

@@ -16,7 +16,10 @@ export interface Confinement {
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** A failure if the commands could not be read. It affects only schedules that use a command. */
+  /**
+   * The allowed commands, or the failure to read them. The failure affects only schedules that use
+   * a command.
+   */
   readonly commands: Commands | SourceFailure;
 }
 

@@ -88,8 +88,8 @@ async function requestJob(
 }
 
 /**
- * Copies the files of the export to a folder. The manifest is last, because it shows that the copy
- * is complete. A repeated call is harmless.
+ * Copies the files of the export to a folder. The manifest is copied last, because it shows that
+ * the copy is complete. A repeated call is harmless.
  */
 async function deliverExport(
   context: ScheduleContext,

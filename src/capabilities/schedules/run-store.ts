@@ -119,7 +119,10 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/** Only schedules without an active run get a task. Skips locked schedules. */
+/**
+ * Creates the tasks of queued runs. Only schedules without an active run get a task. Skips locked
+ * schedules.
+ */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(prepared(db))`
     with idle as (
@@ -222,7 +225,9 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/** Waiting runs whose jobs have all ended, in the order of their creation. */
+/**
+ * Returns the waiting runs whose jobs have all ended, in the order in which the runs were created.
+ */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
   return selectRuns(prepared(db))

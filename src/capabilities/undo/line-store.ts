@@ -4,8 +4,8 @@ import { isKey } from '../../postgres/change-log.ts';
 import type { UndoSource } from './store.ts';
 
 /*
- * Selects the lines of an undo's reverse patch from the log of changes. If only the undone loads
- * and their undos changed a profile, the query computes its finished line (`{…}`). For any other
+ * Selects the lines of an undo's reverse patch from the log of changes. For a profile that only the
+ * undone loads and their undos changed, the query computes the finished line (`{…}`). For any other
  * profile, the lines (`[…]`) contain its changes and its state, and `ProfileWalk` computes the
  * result.
  */
@@ -188,7 +188,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(${load} = any(${loads}))`;
 
-/** As SQL text, because COPY does not accept parameters. */
+/** Returns the values as SQL text, because COPY does not accept parameters. */
 function parameters({ environmentId, loads, undos, loadsOfUndos, allUndone }: UndoSource) {
   const list = (items: readonly (number | string)[]) => sql`${`{${items.join()}}`}::bigint[]`;
   const positionsOf = (of: readonly number[]) => of.flatMap((load) => allUndone.get(load) ?? []);

@@ -86,7 +86,8 @@ const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
 /**
- * The profile of each line, as `p`. The `limit` makes PostgreSQL look up each line in the index.
+ * Finds the profile of each line of the patch. In `condition`, this profile is `p`. The `limit`
+ * makes PostgreSQL look up each line in the index.
  */
 const profileOf = (
   entity: Entity,

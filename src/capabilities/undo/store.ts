@@ -47,7 +47,9 @@ export interface UndoSource {
   readonly loads: readonly number[];
   /** Loads that this undo or an earlier one undoes, with the transactions of their chunks. */
   readonly allUndone: ReadonlyMap<number, readonly string[]>;
-  /** The loads in `allUndone` and the earlier undos. Their changes are ignored. */
+  /**
+   * The loads in `allUndone`, and also the earlier undos. The changes of these authors are ignored.
+   */
   readonly ignoredAuthors: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */
   readonly undos: readonly number[];

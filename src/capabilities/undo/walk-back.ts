@@ -1,8 +1,8 @@
 /*
  * Decides what an undo does to a profile. A value that the undone loads changed is set to the last
  * value from an author whose changes still count. If there is no such value, it is set to the value
- * before all logged changes. Existence is also treated as a value: every change sets it, and a
- * removal clears all values.
+ * before all logged changes. The existence of the profile is also treated as a value. Every change
+ * sets this value, and a removal clears all values.
  */
 import type { Entity } from '../../domain/entity.ts';
 
@@ -93,7 +93,9 @@ export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
   /** Loads that this undo or an earlier one undoes. The log contains all writes of these loads. */
   readonly allUndone: ReadonlySet<number>;
-  /** `allUndone` and the earlier undos. Their changes are ignored. */
+  /**
+   * The loads in `allUndone`, and also the earlier undos. The changes of these authors are ignored.
+   */
   readonly ignoredAuthors: ReadonlySet<number>;
   readonly loadOfPosition: ReadonlyMap<string, number>;
 }

@@ -16,7 +16,8 @@ type ReusedUpload = Readonly<{ upload_id: string; options: Readonly<Record<strin
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
-  // Opens the screen for loads with the stored file. The file is neither sent again nor loaded yet.
+  // Opens the screen for loads, with the stored file already chosen. The file is neither sent again
+  // nor loaded yet.
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<ReusedUpload>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
