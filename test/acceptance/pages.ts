@@ -119,7 +119,7 @@ const piecesOf = (answer: string) =>
  */
 export async function shellFolder(): Promise<string> {
   const folder = await temporaryFolder();
-  // Copies the samples, because pages write to them.
+  // Copies the samples, because the commands of the pages write to them.
   for (const name of ['docs/samples', 'examples/presets']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }

@@ -9,7 +9,7 @@ test('every command of the API reference is a request that its route accepts', a
   const loads = await readPage('docs/loads.md');
   const folder = await shellFolder();
   await writeFiles(loads, folder);
-  // The example of a schedule names this variable.
+  // The example of a schedule in the API reference uses the variable SCHEDULE_PARTNER_TOKEN.
   const settings = {
     SCHEDULES_VARIABLES: 'default:SCHEDULE_PARTNER_TOKEN',
     DATABASE_URL: await databaseUrl(),

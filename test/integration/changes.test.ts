@@ -153,8 +153,9 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
 }
 
 /**
- * Returns the profiles as they were at the cursor. For a profile that was changed after the cursor,
- * takes the state before the first of these changes, which the log contains.
+ * Returns the profiles as they were at the cursor. Each change in the log contains the state that
+ * it replaced. For a profile that has changed since the cursor, takes the state that the first of
+ * its changes replaced.
  */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
   const unchanged = async (entity: Entity, id: string) =>

@@ -534,7 +534,8 @@ function readParquetUser({ metadata, first_seen_at, last_seen_at, ...user }: Rec
   return {
     ...user,
     metadata: JSON.parse(metadata as string),
-    // JavaScript dates have only milliseconds.
+    // Compares the times without their microseconds, because JavaScript dates have only
+    // milliseconds.
     first_seen_at: expect.stringContaining((first_seen_at as Date).toISOString().slice(0, -1)),
     last_seen_at: expect.stringContaining((last_seen_at as Date).toISOString().slice(0, -1)),
   };

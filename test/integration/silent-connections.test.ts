@@ -191,7 +191,7 @@ describe.concurrent('the monitor', () => {
     ]);
     expect(sessions).toEqual([]);
     client.release();
-    // The transaction was not committed.
+    // The table is missing, because the transaction that created it was not committed.
     expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
   });
 

@@ -529,7 +529,7 @@ describe('two processes, or a dead one', () => {
     await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
     expect(await hand.see()).toEqual([]);
     const { path } = await concludeOne(hand);
-    // A paused process that had already read the file now continues.
+    // Simulates a paused process that had read the file before and now continues.
     await rename(path, join(folder, 'a.csv'));
     await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
     expect(await countLoads(hand)).toBe(1);

@@ -121,7 +121,7 @@ test('a deferred message is sent again later, and each address gets it once', as
   const context = sendingTo(server.url);
   await deliver(context);
   expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
-  // The retry is due only some seconds later.
+  // This call does not retry the delivery, because the retry is due only some seconds later.
   code = null;
   await deliver(context);
   expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });

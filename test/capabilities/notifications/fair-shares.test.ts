@@ -12,8 +12,8 @@ import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
 const queuedCount = 200;
 /**
- * Maximum number of tasks of the environment with many tasks that may run before the task of the
- * other environment. Tasks that already run finish first. Then the environments take turns.
+ * Maximum number of tasks of the greedy environment that may run before the task of the other
+ * environment. Tasks that already run finish first. Then the environments take turns.
  */
 const precedingTasks = 6;
 

@@ -309,7 +309,7 @@ describe('a receiver', () => {
     await deliver();
     expect(await only()).toMatchObject({ state: 'pending', lastStatus: 500, lastError: 'HTTP 500: not now' });
     expect(await dueIn()).toBeGreaterThan(11);
-    // The retry is due only some seconds later.
+    // This call does not retry the delivery, because the retry is due only some seconds later.
     await deliver();
     expect(receiver.received).toHaveLength(1);
     for (let turn = 0; turn < 2; turn++) {

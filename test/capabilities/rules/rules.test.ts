@@ -123,7 +123,9 @@ const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
 
 type Value = string | number | boolean;
 
-/** Uses only types that treat a JSON value in the same way as the text of that value in a CSV. */
+/**
+ * Creates a rule. Uses only types for which a JSON value has the same result as its text in a CSV.
+ */
 const ruleOf = fc.oneof(
   fc.record(
     { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },

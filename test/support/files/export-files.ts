@@ -26,7 +26,7 @@ export interface ExportOptions extends Partial<ExportRequest> {
 
 const noHistory = { requestId: null, origin: null, options: {}, optionsCut: false, phases: [] };
 
-/** Default format: uncompressed NDJSON. */
+/** Exports an environment. Default format: uncompressed NDJSON. */
 export function exportAll(
   context: ExportContext,
   environmentId: number,

@@ -23,10 +23,7 @@ const leastMs = 2;
 /** Processing time in milliseconds above which an input is not measured again. */
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
-/**
- * Maximum number of times that a ratio is measured again because it is too high, each time with
- * twice as many bytes.
- */
+/** A ratio that is too high is measured again with twice as many bytes, at most this many times. */
 const mostDoublings = 3;
 const mostBytes = 4 * KiB * KiB;
 

@@ -45,7 +45,7 @@ export class RecordSender {
   /** Status by record id. `null` if there was no response. */
   readonly answers = new Map<string, number | null>();
   accepted = 0;
-  /** Latest sending time of all accepted records. */
+  /** The time at which the newest of the accepted records was sent. */
   #acceptedSentAt = 0;
   #sent = 0;
   #isStopped = false;

@@ -38,7 +38,7 @@ export interface StoredEvent {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The stored metadata as a string, with all digits of its numbers. */
   readonly exact: string;
-  /** Name of a month's partition, such as `sluice.events_2026_11`. */
+  /** Name of the partition that contains the event, such as `sluice.events_2026_11`. */
   readonly partition: string;
 }
 
@@ -54,11 +54,11 @@ interface HeldLock {
 export interface RecordSite {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /** Posts strings and bytes unchanged. Other values are sent as JSON. */
+  /** Posts a record. Sends strings and bytes unchanged, and other values as JSON. */
   post(path: string, record: unknown, options?: PostOptions): Promise<RecordAnswer>;
-  /** Expects status 202 without a body. */
+  /** Posts a record. Expects status 202 without a body. */
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
-  /** Expects status 400 with exactly the given problems, and unchanged tables. */
+  /** Posts a record. Expects status 400 with exactly the given problems, and unchanged tables. */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
   /** Returns a whole HTTP request, to send over a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;

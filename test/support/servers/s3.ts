@@ -22,7 +22,7 @@ export interface TestS3 {
   uploads(): Promise<string[]>;
   /** All requests in order, such as `PUT /bucket/key?partNumber=1&…`. */
   readonly requests: readonly string[];
-  /** Makes the next matching request fail. */
+  /** Makes the next request that matches `matches` fail. */
   breakNext(matches: RegExp, how: Breakage): void;
   /** Cancels all failures set up by `breakNext`. */
   mend(): void;

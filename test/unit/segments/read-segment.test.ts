@@ -216,7 +216,10 @@ function placesIn(value: unknown, place: Place): Place[] {
   return [place, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...place, key]))];
 }
 
-/** Removes members that become undefined. */
+/**
+ * Returns a copy of the value in which `change` has replaced the part at `place`. Omits members
+ * that become undefined.
+ */
 function rebuild(
   value: unknown,
   place: Place,
