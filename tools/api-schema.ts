@@ -43,7 +43,7 @@ export class Types {
     return names.map((name) => this.#simple(name, schema)).join(' or ');
   }
 
-  /** The longest lists are error codes, which have their own page. */
+  /** Lists with more than `maxValues` values contain error codes, which have their own page. */
   #values(values: readonly unknown[]): string {
     return values.length > maxValues ? `[code](../errors.md)` : values.map((value) => code(value)).join(', ');
   }

@@ -1,7 +1,7 @@
 /**
- * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts. A folder must have as
- * many problems as tools/prose-remaining.json lists, so that the number cannot rise. `--lower`
- * updates the list.
+ * Fails if a comment or a test title breaks a rule in tools/prose-rules.ts. A folder must have
+ * exactly as many problems as tools/prose-remaining.json lists for it, so that the number cannot
+ * rise. `--lower` updates the list.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

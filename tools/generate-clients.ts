@@ -25,7 +25,7 @@ async function writeTypes(): Promise<void> {
   const { default: ts } = await import('typescript-5');
   const blob = ts.factory.createTypeReferenceNode('Blob');
   const nodes = await openapiTypescript(pathToFileURL(document), {
-    // Otherwise, the type of binary content would be string.
+    // Without this function, the type of binary content would be string.
     transform: ({ format }) => (format === 'binary' ? blob : undefined),
   });
   const into = join(folder, 'openapi-typescript');

@@ -1,6 +1,6 @@
 const maxColumns = 100;
 
-/** Lines have at most `maxColumns`. Values that fit are on one line. */
+/** Writes a value as JSON. Lines have at most `maxColumns`, and values that fit are on one line. */
 export function layout(value: unknown, indent = ''): string {
   const text = spaced(value);
   if (typeof value !== 'object' || value === null || indent.length + text.length <= maxColumns) return text;

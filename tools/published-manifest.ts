@@ -35,7 +35,7 @@ async function replaceManifest(): Promise<void> {
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/** A star matches any text, as in esbuild's `external`. */
+/** True if the name matches the pattern. A star matches any text, as in esbuild's `external`. */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;

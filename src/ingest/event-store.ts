@@ -6,7 +6,7 @@ import type { Guard } from '../postgres/uses.ts';
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /** True to store an event of the same user with the same id only once. */
+  /** True if only one event of the user may have this id. */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;

@@ -38,7 +38,7 @@ function unreadable({ code, message }: Reason, what: string): Error {
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** Number of properties that were dropped for an empty name. */
+  /** Number of properties that were dropped because their name is empty. */
   dropped = 0;
   /** Members of the record. The caller may remove some before it reads the other ones. */
   object: JsonObject;
@@ -48,7 +48,9 @@ export class Fields {
     return this.#parsed.marked;
   }
 
-  /** `what` names the record in messages. @throws InputError if the record is not an object */
+  /**
+   * `what` names the record in error messages. @throws InputError if the record is not an object
+   */
   constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
     this.bytes = bytes;
@@ -78,7 +80,10 @@ export class Fields {
     return value;
   }
 
-  /** If the value is missing, records a problem and returns ''. See `requiredId`. */
+  /**
+   * Reads a required string. If it is missing, records a problem and returns ''. For `others`, see
+   * `requiredId`.
+   */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
@@ -97,8 +102,8 @@ export class Fields {
   }
 
   /**
-   * If the value is missing, records a problem and returns ''. `others` are names that other
-   * services use for this field.
+   * Reads a required id. If it is missing, records a problem and returns ''. `others` are names
+   * that other services use for this field.
    */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
@@ -124,7 +129,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Returns `null` if the value is missing, null or empty. */
+  /** Reads an object. Returns `null` if the value is missing, null or an empty object. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

@@ -51,19 +51,22 @@ declare module '../context.ts' {
   }
 }
 
-/** All records of a user use the same lane, and a lane runs one statement at a time. */
+/**
+ * Number of lanes for users. All records of a user use the same lane, and a lane runs one statement
+ * at a time.
+ */
 const userLanes = 2;
 /**
- * The order of events does not matter, so two statements may run at a time. For few events, one
+ * Number of concurrent statements for events, whose order does not matter. For few events, one
  * statement is faster than two.
  */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
 /**
- * Concurrent statements for batches with profiles. Such a batch waits until the lanes have written
- * all earlier profiles, and later single profiles wait for it. So each profile's records stay in
- * order.
+ * Number of concurrent statements for batches with profiles. Such a batch waits until the lanes
+ * have written all earlier profiles, and later single profiles wait for the batch. So each
+ * profile's records stay in order.
  */
 const profileBatches = 1;
 
@@ -161,7 +164,10 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Calls `enter` after the `enter` of every earlier call has ended. Then waits for `end`. */
+  /**
+   * Calls `enter` after the `enter` of every earlier call has ended. Then waits for the promise
+   * `end`, which `enter` returned.
+   */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);

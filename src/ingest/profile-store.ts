@@ -105,8 +105,9 @@ export interface LoadedBack {
 }
 
 /**
- * Restores the times of profiles that a load created and that have not changed since. `rows` are
- * the exported profiles that the load read. Each key may occur only once.
+ * Restores the times at which profiles were first and last seen, if a load created these profiles
+ * and they have not changed since. `rows` are the exported profiles that the load read. Each key
+ * may occur only once.
  */
 export async function restoreTimes(
   db: Database,

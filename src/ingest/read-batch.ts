@@ -26,10 +26,13 @@ export interface ReadBatch {
   readonly isWhole?: boolean;
 }
 
-/** An array `[…]`, an object such as `{"batch":[…]}`, one item per line, or a single record. */
+/**
+ * The form of a batch: an array `[…]`, an object such as `{"batch":[…]}`, one item per line, or a
+ * single record.
+ */
 export type BatchFormat = ArrayEnvelope | 'ndjson' | 'record';
 
-/** @throws InputError if the item is refused */
+/** Reads an item of a batch. @throws InputError if the item is refused */
 export type ReadItem = (line: Buffer) => readonly ItemRecord[];
 
 const LF = 10;
@@ -65,7 +68,7 @@ export async function readBatch(body: Buffer, format: BatchFormat, readItem: Rea
   return { items, rejected };
 }
 
-/** @throws `error` if it is not an InputError */
+/** Converts the error of an item to a rejection. @throws `error` if it is not an InputError */
 export function rejection(index: number, error: unknown): Rejection {
   if (!(error instanceof InputError)) throw error;
   const more = error.problems.length - 1;

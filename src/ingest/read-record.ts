@@ -122,7 +122,10 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/** If both values are given, they must be equal. Returns `null` if both are missing. */
+/**
+ * Reads the time of a record from `inserted_at` or `timestamp`. If both are given, they must be
+ * equal. Returns `null` if both are missing.
+ */
 export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
   const value = inserted_at ?? timestamp;
   if (value === undefined || value === null) return null;

@@ -68,9 +68,9 @@ export async function renderJobDetail(
 }
 
 /**
- * Cancels a load or an export. A held load is discarded. If the idempotency key is known, cancels
- * nothing. @throws InputError `job_not_cancellable` (including for a deletion),
- * `idempotency_conflict`
+ * Cancels a load or an export. A held load is discarded. If an earlier request had the same
+ * idempotency key, cancels nothing. @throws InputError `job_not_cancellable` (including for a
+ * deletion), `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,

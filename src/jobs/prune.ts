@@ -45,7 +45,10 @@ async function maintainAll(context: PruneContext): Promise<Readonly<Record<strin
 
 const batchSize = 500;
 
-/** `batch` returns the number of items that it handled. */
+/**
+ * Calls `batch` until it handles less than a full batch. `batch` returns the number of items that
+ * it handled.
+ */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
   let size = batchSize;

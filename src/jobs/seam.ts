@@ -29,7 +29,10 @@ export interface ArchiveSeam {
   isOn(config: Config): boolean;
   /** Called before events are removed, by only one process at a time. */
   maintain(context: RetentionContext): Promise<void>;
-  /** After this call, the table of the events is dropped. */
+  /**
+   * Archives the events of a month. After this call, the table that contains these events is
+   * dropped.
+   */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
   /** Removes unreferenced files. Returns their number. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;

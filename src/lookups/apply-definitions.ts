@@ -36,8 +36,8 @@ export interface Applied {
 const batchRows = 1_000;
 
 /**
- * Runs in one transaction. Keeps segments that were created by API calls, even if `definitions`
- * lacks them.
+ * Makes the environment's definitions equal `definitions`, in one transaction. Keeps segments that
+ * were created by API calls, even if `definitions` lacks them.
  */
 export function applyDefinitions(
   db: Database,
@@ -54,8 +54,8 @@ export function applyDefinitions(
 }
 
 /**
- * Locks the environment's definitions until the transaction ends. Without `prune`, keeps items that
- * `definitions` lacks.
+ * Computes the changes. Locks the environment's definitions until the transaction ends. Without
+ * `prune`, keeps items that `definitions` lacks.
  */
 export async function planDefinitions(
   transaction: Database,

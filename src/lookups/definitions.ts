@@ -40,7 +40,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Unique within its kind. An item keeps its id for as long as it keeps its key. */
+/** A key is unique within its kind. An item keeps its id for as long as it keeps its key. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,
@@ -79,7 +79,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // `readSegment` checks it later.
+  // `readSegment` checks the definition later.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 

@@ -9,7 +9,7 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Each name takes about 100 bytes. */
+/** Maximum number of names in memory. Each name takes about 100 bytes. */
 const maxRememberedNames = 200_000;
 
 type Names = Readonly<Record<NameKind, KnownNames>>;

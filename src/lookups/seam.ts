@@ -9,7 +9,7 @@ import type { Database } from '../postgres/database.ts';
  */
 export interface DefinitionList {
   readonly name: string;
-  /** The default must be an empty list. */
+  /** Schema of the list. The default of the schema must be an empty list. */
   readonly schema: TSchema;
   /** True if keys that differ only in case are equal. Default: false. */
   readonly ignoresCase?: boolean;
@@ -21,7 +21,7 @@ export interface DefinitionList {
 }
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** Sorted by id, or by key if there are no ids. */
+  /** Returns the stored items, sorted by id or, if they have no ids, by key. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
   change(db: Database, environmentId: number, item: Item): Promise<void>;

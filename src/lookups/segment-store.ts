@@ -113,7 +113,10 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-/** `isIn` is a condition on the users table, whose alias is `u`. */
+/**
+ * Counts the users for whom `isIn` is true, and returns the first few ids. `isIn` is a condition on
+ * the users table, whose alias is `u`.
+ */
 export async function readMembers(
   db: Database,
   isIn: Expression<SqlBool>,

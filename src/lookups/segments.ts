@@ -146,7 +146,8 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   requireDefinition(definition);
   const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
   if (namesake !== null) {
-    // Lookups show titles, so an export could use the wrong one of two.
+    // Lookups show only titles, so if two segments had the same title, an export could use the
+    // wrong segment.
     const message = `The segment ${namesake} has this title; choose another`;
     throw inputError('segment_exists', message, 'title');
   }

@@ -84,7 +84,7 @@ const capabilityRoutes = await Promise.all(
 const headsCheckMs = 5_000;
 /** Load balancers have shorter idle timeouts, so they close idle connections first. */
 const keepAliveTimeoutMs = 75_000;
-/** A path parameter may be longer than any id. */
+/** Maximum length of a path parameter, longer than any id. */
 const maxParamLength = 4_096;
 
 /** Creates a server, which does not accept connections until `startHttpServer` makes it listen. */

@@ -34,7 +34,7 @@ class Connections {
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
-    // Must run before the app's listener, which may respond immediately.
+    // This listener must run before the app's listener, which may respond immediately.
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       const pending = this.#open.get(socket);
       if (pending === undefined) return;
@@ -104,8 +104,8 @@ class Connections {
   }
 
   /**
-   * Closes a connection after its pending responses. Returns false if there are none, or if a
-   * request has not fully arrived.
+   * Closes a connection after its pending responses. Returns false if no response is pending, or if
+   * a request has not fully arrived.
    */
   endWithAnswers(socket: Socket): boolean {
     const pending = [...(this.#open.get(socket) ?? [])];
@@ -118,14 +118,14 @@ class Connections {
   }
 }
 
-/** Half of the file descriptors remain for other uses. */
+/** Limits the connections, so that half of the file descriptors remain for other uses. */
 function boundConnections(max: number): number {
   try {
     const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     if (descriptors === undefined) return max;
     return Math.max(1, Math.min(max, Math.floor(Number(descriptors) / 2) - reserve));
   } catch {
-    // The file exists only on Linux.
+    // `/proc` exists only on Linux.
     return max;
   }
 }

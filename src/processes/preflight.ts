@@ -18,8 +18,9 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Skips the check if another sluice process uses the same data, because opening the data then fails
- * with a better message. @throws CommandFailed if the address cannot be used
+ * Checks that the service can use its address. Skips the check if another sluice process uses the
+ * same data, because opening the data then fails with a better message. @throws CommandFailed if
+ * the address cannot be used
  */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
@@ -100,8 +101,8 @@ export function awaitDatabase(
 }
 
 /**
- * Retries while the database is unavailable, as long as `awaitDatabase` would wait. @throws the
- * last error after that time, any other error immediately, Interrupted on a stop
+ * Calls `work` again while the database is unavailable, for as long as `awaitDatabase` would wait.
+ * @throws the last error after that time, any other error immediately, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';

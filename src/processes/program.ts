@@ -1,6 +1,6 @@
 /*
- * The command line. The commands of each noun are in the `cli.ts` of its folder. `service.ts` and
- * `work.ts` contain the commands that run until they are stopped: start, serve, work.
+ * The command line. Most commands are in a file `cli.ts`, such as `src/jobs/cli.ts`. `service.ts`
+ * and `work.ts` contain the commands that run until they are stopped: start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';

@@ -149,7 +149,10 @@ const showReadiness = route({
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-/** The check takes constant time. With `null`, every request passes. */
+/**
+ * Returns a function that compares a request's token with `token` in constant time. If `token` is
+ * `null`, every request passes.
+ */
 function createTokenCheck(token: string | null): (header: string | undefined) => boolean {
   if (token === null) return () => true;
   const digest = digestKey(token);

@@ -81,8 +81,8 @@ export async function openHttpService(system: System): Promise<HttpService> {
 }
 
 /**
- * Prints at any LOG_LEVEL. If the output is not a terminal, prints a JSON line like those of the
- * log.
+ * Prints a sentence at any LOG_LEVEL. If the output is not a terminal, prints the sentence as a
+ * JSON line like those of the log.
  */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };

@@ -100,8 +100,9 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are also paths of calls, such as `POST /companies/identify`. There, GET returns the
- * profile with that ID or, if there is none, `method_not_allowed`.
+ * `postPaths` are IDs that also occur in the paths of calls, such as `identify` in `POST
+ * /companies/identify`. GET with such a path returns the profile with that ID or, if there is no
+ * such profile, `method_not_allowed`.
  */
 const texts = {
   users: {

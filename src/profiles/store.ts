@@ -136,7 +136,10 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** Searches the id and the properties that may contain the profile's name. Ignores case. */
+/**
+ * True if the text is part of the id or of a property that may contain the profile's name. Ignores
+ * case.
+ */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);

@@ -151,7 +151,10 @@ export const databaseGauges: Gauges<boolean> = {
   ],
 };
 
-/** Returns a function that sets the values. `null` removes the gauges from the page. */
+/**
+ * Registers the gauges. Returns a function that sets their values or, if it gets `null`, removes
+ * the gauges from the page.
+ */
 export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
     const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });

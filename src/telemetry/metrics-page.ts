@@ -201,7 +201,8 @@ function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figur
   );
   return {
     /**
-     * False if reading takes longer than a scrape waits. The page then shows the previous figures.
+     * Reads the figures. Returns false if this takes longer than a scrape waits. The page then
+     * shows the previous figures.
      */
     refresh: async () => 'value' in (await ask()),
     show: (isUp: boolean) => show(isUp ? (latest as never) : null),

@@ -9,12 +9,12 @@ import { addRates, type Counted } from './rate-store.ts';
 
 const RATES_FLUSH_MS = 5_000;
 
-/** Adding a value takes a few additions and no memory. */
+/** A histogram. Adding a value takes a few additions and no memory. */
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * For each bound, the number of values up to it and above the previous bound. The last item
-   * counts the values above all bounds.
+   * For each bound, the number of values that are above the previous bound and at most this bound.
+   * The last item counts the values above all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -109,7 +109,10 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /** Call it once per route, with the pattern of the route instead of the path of a request. */
+  /**
+   * Returns the figures of a route. Call this method once per route, with the pattern of the route
+   * instead of the path of a request.
+   */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const existing = this.#routes.get(key);
@@ -162,7 +165,7 @@ export class Rates {
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 
-  /** Never throws. Counts that cannot be stored are missing from the plot. */
+  /** Stores the counts. Never throws: counts that cannot be stored are missing from the plot. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

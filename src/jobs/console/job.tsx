@@ -23,7 +23,7 @@ import { factsOf, Phases, tookOf } from './facts.tsx';
 
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // Without a key, the page would briefly show the data of the previous job.
+  // Without the attribute `key`, the page would briefly show the data of the previous job.
   return <JobOf key={id} id={id} />;
 }
 

@@ -123,7 +123,10 @@ interface EditorProps {
 
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
-/** Counts the matching users on demand. A segment of the file cannot be saved here. */
+/**
+ * Form for a segment, which counts the matching users on demand. A segment of the definitions file
+ * cannot be saved in this form.
+ */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');

@@ -12,9 +12,9 @@ import { Away, Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
  * The browser client of the console. It stores nothing: data comes from the API, and the URL has
- * the filters, tab and selected row. Each screen is in the `console/` folder of its noun and loads
- * when it is shown. Shared code is in `src/console/client/`. CONTRIBUTING.md describes how to add a
- * screen.
+ * the filters, tab and selected row. Each screen is in a `console/` folder, such as
+ * `src/jobs/console/`, and loads when it is shown. Shared code is in `src/console/client/`.
+ * CONTRIBUTING.md describes how to add a screen.
  */
 
 function App(): VNode {

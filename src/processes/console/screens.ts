@@ -1,5 +1,6 @@
 /*
- * To add a screen to the core, add an entry here and a file in the `console/` folder of its noun.
+ * To add a screen to the core, add an entry here, and a file in a folder such as
+ * `src/jobs/console/`.
  */
 import { parts } from 'sluice:capabilities';
 import { type Screen, screen } from '../../console/client/part.ts';

@@ -21,7 +21,7 @@ export interface HealthReport {
 type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
-  /** Takes at most two seconds. Never throws. */
+  /** Checks all parts, in at most two seconds. Never throws. */
   check(): Promise<HealthReport>;
 }
 
@@ -75,7 +75,10 @@ export interface ProbeOptions {
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
-/** Never throws. Concurrent callers share one call, so a part that hangs is called once. */
+/**
+ * Returns a function that calls `ask` and never throws. Concurrent callers share one call, so a
+ * part that hangs is called once.
+ */
 export function createProbe<T>(
   ask: () => Promise<T>,
   { deadlineMs, keepMs = () => 0 }: ProbeOptions,

@@ -27,7 +27,7 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** SQL for an `Unfinished` object, from SQL expressions. */
+/** Returns SQL that creates an `Unfinished` object. The arguments are SQL expressions. */
 export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -41,8 +41,9 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost depends on the number of unfinished jobs, not of stored jobs. Every table of jobs has an
- * index on unfinished jobs, and tasks_running_idx contains the running chunks.
+ * The cost of this statement depends on the number of unfinished jobs, not on the number of stored
+ * jobs. Every table of jobs has an index on unfinished jobs, and tasks_running_idx contains the
+ * running chunks.
  */
 const backlogStatement = `
   select
