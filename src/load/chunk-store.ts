@@ -29,7 +29,7 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
 }
 
 /**
- * Adds the position of the transaction to the positions of a finished chunk. Must be called in each
+ * Adds the position of the current transaction to those of a finished chunk. Must be called in each
  * transaction that writes rows of this chunk again.
  */
 export async function recordWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {

@@ -29,7 +29,7 @@ import type { LoadSource } from './running-store.ts';
 const lostClaim = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** The load, if this chunk was its only one and completed it. Otherwise `null`. */
+  /** The load, if this chunk was its only chunk and has completed it. Otherwise `null`. */
   readonly completed: CompletedLoad | null;
 }
 

@@ -7,8 +7,8 @@ import { createReferenced } from './merge/create-referenced.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * Calls `write`. If a preset rewrote the file, also creates the profiles to which its events refer:
- * the users before the call, and the companies after it.
+ * Calls `write`. If a preset rewrote the file, also creates the profiles to which the events of the
+ * file refer. Creates the users before calling `write`, and the companies afterwards.
  */
 export async function withReferenced<T>(
   { db }: Transaction,

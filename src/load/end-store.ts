@@ -79,7 +79,7 @@ async function end(
     .returning(['source_options as source', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // After the tasks were deleted, a commit of the last chunk may have added the finish task.
+  // A commit of the last chunk may have added the finish task after the tasks were first deleted.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }

@@ -23,7 +23,9 @@ import { type EndSeam, endsFor } from './seam.ts';
 
 const lostClaim = 'another worker finishes the load, or it has ended';
 
-/** Ends a load whose chunks are all done. May run late, be interrupted or be repeated. */
+/**
+ * Ends a load whose chunks are all done. This function may run late, be interrupted or be repeated.
+ */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
   if (chunks === null) throw new ConflictError(lostClaim);

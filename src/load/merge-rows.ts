@@ -267,7 +267,10 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** Shortest prefix of `records` that is refused. The first `fine` records are accepted. */
+  /**
+   * Returns the shortest prefix of `records` that the database refuses. It is known that the first
+   * `fine` records are accepted.
+   */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let min = fine + 1;
     let max = records.length;

@@ -42,7 +42,7 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** `ids` is a text[] in binary format. */
+/** Returns the refused users among `ids`, with the reasons. `ids` is a text[] in binary format. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
 /** Reading a chunk overwrites the `rows` of the previous one. */

@@ -151,7 +151,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
-      /** `null` unless a guard has held the load. */
+      /** When and why a guard has held the load. `null` if no guard has held it. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
       /**
        * Number of jobs ahead in the lane. 0 while the job is running, `null` after its end and in
@@ -254,7 +254,10 @@ export function findDuplicate(
     limit 1`;
 }
 
-/** Fields that capabilities add to the job. Runs a query only if one applies to the load. */
+/**
+ * Fields that capabilities add to the job. Runs a query only if one of these fields applies to the
+ * load.
+ */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,

@@ -83,8 +83,8 @@ async function findSame(
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
   if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
-  // Unfinished loads also count. Otherwise, a client that sends its file again after a crash would
-  // load it twice.
+  // Unfinished loads also count as earlier loads. Otherwise, a client that sends its file again
+  // after a crash would load the file twice.
   await lockBytes(db, environmentId, sha256);
   const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;

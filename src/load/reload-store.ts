@@ -6,7 +6,9 @@ import { type Database, prepared } from '../postgres/database.ts';
  * removed since, a second load adds nothing. Its result is known without reading the file.
  */
 
-/** Expression for queries of `loads`. Counts how often events of the environment were removed. */
+/**
+ * SQL expression for queries of `loads`. Counts how often events of the environment were removed.
+ */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0

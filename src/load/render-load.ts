@@ -75,7 +75,10 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/** Contains the rows as PostgreSQL wrote them, because numbers in JavaScript could lose digits. */
+/**
+ * Returns a plan as JSON text. Contains the rows as PostgreSQL wrote them, because numbers in
+ * JavaScript could lose digits.
+ */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(

@@ -41,8 +41,8 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
- * Chunks are merged in any order, so an older record may have replaced a newer one. Repeats the
- * merge for the keys of such records. May be interrupted or repeated.
+ * Repeats the merge for some keys. Chunks are merged in any order, so an older record may have
+ * replaced a newer one with the same key. This function may be interrupted or repeated.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

@@ -56,7 +56,7 @@ export async function readLoadSource(
   return {
     ...load,
     /**
-     * True if the text of the load must not be stored. Rejects then have only their place and
+     * True if the text of the load must not be stored. Rejects then contain only a place and a
      * reason.
      */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,

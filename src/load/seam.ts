@@ -131,7 +131,11 @@ interface FieldLoad {
 export interface RecordSeam extends JudgeSeam {
   /** Stores the settings, in the transaction that accepts the load. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
-  /** Returns `null` if the records are not judged. @throws TransientError */
+  /**
+   * Returns the stage that judges the records of a load. Returns `null` if the records are not
+   * judged.
+   * @throws TransientError
+   */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
   /** Deletes the counts of an earlier pass. */
   forget(db: Database, loadId: number): Promise<void>;
@@ -141,7 +145,9 @@ export interface RecordSeam extends JudgeSeam {
 export interface SecretSeam {
   /** Only loads in environments that use this capability are checked. */
   readonly use: string;
-  /** If true, the file is removed when the load ends, and rejects have only place and reason. */
+  /**
+   * If true, the file is removed when the load ends, and rejects contain only a place and a reason.
+   */
   isSecret(db: Database, loadId: number): Promise<boolean>;
   /** Message for users: why the file of such a load no longer exists. */
   readonly gone: string;

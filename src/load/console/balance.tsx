@@ -27,7 +27,10 @@ interface BarProps {
   readonly total: number;
 }
 
-/** The rest of the bar represents records that have not been read yet. */
+/**
+ * Shows the counts of a load as a bar. Its last part represents the records that have not been read
+ * yet.
+ */
 export function BalanceBar({ counts, total }: BarProps): VNode {
   const shown = partsOf(counts);
   const read = counts['read'] ?? 0;

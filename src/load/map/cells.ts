@@ -174,7 +174,7 @@ export class RecordCells {
   entity: Entity | null = null;
   /** Properties in the `url` of an event. `null` if `url` is missing or is not a string. */
   page: Record<string, unknown> | null = null;
-  /** Findings of the judge. `null` until it has judged this record. */
+  /** Findings of the judge. `null` until the judge has seen this record. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
@@ -225,7 +225,10 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /** `path` is the path of `object` in the record. If a property is refused, returns the reason. */
+  /**
+   * Adds the members of `object` to `list`. `path` is the path of `object` in the record. If a
+   * property is refused, returns the reason.
+   */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;

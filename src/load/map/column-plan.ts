@@ -31,9 +31,9 @@ export const eventColumns = [
 ] as const;
 
 /**
- * `url` is a role only if records state their kind. Columns that `map` excludes are `ignored`, and
- * so are the additional columns of a file of rejects. In files of profiles, `first_seen_at` and
- * `last_seen_at` are `ignored` too.
+ * A column can have the role `url` only if records state their kind. Columns that `map` excludes
+ * are `ignored`, and so are the additional columns of a file of rejects. In files of profiles,
+ * `first_seen_at` and `last_seen_at` are `ignored` too.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
@@ -56,8 +56,9 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * @throws InputError `unrecognised_columns` if there is no id column. `invalid_field` for invalid
- * property names, two columns with the same meaning, and unknown columns in the map or types
+ * @throws InputError `unrecognised_columns` if there is no id column, or `invalid_field` for
+ * invalid property names, two columns with the same meaning, and unknown columns in the map or
+ * types
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
@@ -205,7 +206,10 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   throw inputError('invalid_field', message, `column: ${column}`);
 }
 
-/** Sorts by the length of the name, then by its bytes, so that PostgreSQL does not have to sort. */
+/**
+ * Sorts columns by the length of the name, then by its bytes, so that PostgreSQL does not have to
+ * sort.
+ */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;

@@ -97,7 +97,10 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /** ID of the record's user, even if the record was refused, or `null`. */
+  /**
+   * ID of the record's user, even if the record was refused. `null` if the record has no valid user
+   * id.
+   */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
@@ -165,7 +168,9 @@ export class CsvRows {
     return null;
   }
 
-  /** If `metadata` cannot be read, sets the problem of the record. */
+  /**
+   * Reads the cells of `metadata`. If `metadata` cannot be read, sets the problem of the record.
+   */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;

@@ -101,7 +101,7 @@ export class EventBuffer {
     return this.#keys.rows;
   }
 
-  /** Starts of the months, in milliseconds since 1970. */
+  /** Starts of the months in which the events lie, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -242,7 +242,10 @@ export class EventBuffer {
     return records;
   }
 
-  /** `repeated` is the number of rows that `text` omits because they repeat a given id. */
+  /**
+   * Counts the rows of each kind. `repeated` is the number of rows that `text` omits because they
+   * repeat a given id.
+   */
   countByKind(
     includes: RecordFilter = all,
   ): Readonly<Record<EventKind, { readonly rows: number; readonly repeated: number }>> {

@@ -55,13 +55,13 @@ export function readTime(cells: RecordCells, times: EventTimes): Instant | Reaso
   return times.read(timeKind <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
 }
 
-/** Returns `null` if the record has no id. */
+/** Returns the entity whose id the record contains, or `null` if it contains no id. */
 export function entityOf({ fields }: RecordCells): Entity | null {
   if (fields[role.userId] !== -1) return 'users';
   return fields[role.companyId] === -1 ? null : 'companies';
 }
 
-/** Returns `null` if the record does not state a valid kind. */
+/** Returns the kind that the record states, or `null` if it states no valid kind. */
 export function kindOf({ own, fields }: RecordCells): RecordKind | null {
   const cell = fields[role.kind] ?? -1;
   if (cell === -1 || (own.kinds[cell] ?? 0) > cellKind.escaped) return null;
@@ -79,7 +79,7 @@ function isText(bytes: Buffer, start: number, end: number, text: Buffer): boolea
   return at === text.length;
 }
 
-/** Returns `null` if the value cannot be an id. */
+/** Returns the value as an id, or `null` if it cannot be an id. */
 export function idOf(value: unknown): string | null {
   const id = idText(value);
   return id !== null && idProblem(id) === null ? id : null;

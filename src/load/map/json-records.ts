@@ -67,7 +67,7 @@ export class JsonRecords {
     this.#records = new CellFiller((name) => fieldRole(name) ?? role.property);
   }
 
-  /** Must be called before each chunk. */
+  /** Forgets the names of the previous chunk. Must be called before each chunk of a file. */
   reset(): void {
     this.#members.reset();
   }
@@ -111,7 +111,10 @@ export class JsonRecords {
     return this.#rows.writeWithout(dropped, record, () => this.#write(record));
   }
 
-  /** ID of the record's user, even if the record was refused, or `null`. */
+  /**
+   * ID of the record's user, even if the record was refused. `null` if the record has no valid user
+   * id.
+   */
   userOf(text: string): string | null {
     if (this.#reading.entity === 'companies') return null;
     const parsed = parseJsonText(text);

@@ -4,8 +4,9 @@ import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
 /**
- * Half of the slots are always free, so hardly any key needs this many probes. A key that needs
- * more was probably chosen by somebody who knows the seed. The table then gets a new seed.
+ * Maximum number of probes for a key. Half of the slots are always free, so hardly any key needs
+ * this many. A key that needs more was probably chosen by somebody who knows the seed. The table
+ * then gets a new seed.
  */
 const maxProbes = 512;
 
@@ -39,7 +40,7 @@ export class KeyTable {
     this.repeated = 0;
   }
 
-  /** The key is in bytes [start, end). Returns the row's number. */
+  /** Adds a row whose key is in bytes [start, end). Returns the row's number. */
   add(bytes: Buffer, start: number, end: number): number {
     const row = this.rows;
     if (row === this.#starts.length) this.#grow(bytes);

@@ -48,7 +48,10 @@ export class NdjsonRows {
     }
   }
 
-  /** ID of the record's user, even if the record was refused, or `null`. */
+  /**
+   * ID of the record's user, even if the record was refused. `null` if the record has no valid user
+   * id.
+   */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));

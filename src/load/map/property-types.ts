@@ -63,7 +63,7 @@ export class PropertyTypes {
     }
   }
 
-  /** Must be fast, because it is called for every property of every record. */
+  /** This method must be fast, because it is called for every property of every record. */
   #addCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
     // String is the widest type, so later values cannot change it.

@@ -7,7 +7,8 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 export const DIGEST_CHARS = 32;
 
 /**
- * Must be raised when the mapping of records to rows changes. Stored digests then match no record.
+ * Version of the mapping of records to rows. Must be raised when this mapping changes, so that
+ * stored digests match no record.
  */
 const mappingVersion = 2;
 

@@ -29,7 +29,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Returns `null` for a line that `writeRefusal` has not written. */
+/** Reads a line that `writeRefusal` has written. Returns `null` for any other line. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');
@@ -55,7 +55,7 @@ export class RecordPlaces {
     this.count = 0;
   }
 
-  /** Returns the record's number in the chunk, from 0. */
+  /** Adds a record, and returns its number in the chunk, counted from 0. */
   add(start: number, end: number, line: number): number {
     const record = this.count++;
     if (record === this.starts.length) {

@@ -119,7 +119,7 @@ export class RowText {
     this.#bytes[this.#at++] = CLOSE;
   }
 
-  /** Must be fast, because it is called for every property of every record. */
+  /** This method must be fast, because it is called for every property of every record. */
   #addList(list: CellList, shape: Uint8Array, first: number, excludedKind: number): void {
     const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
     const target = this.#bytes;

@@ -27,7 +27,7 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 
 interface RecordRow {
-  /** Writes a row after the rows in the buffer. Returns the reason for refusing the record. */
+  /** Writes a row after the rows in the buffer. If the record is refused, returns the reason. */
   compose(cells: RecordCells): Reason | null;
   end(cells: RecordCells, record: number): void;
 }

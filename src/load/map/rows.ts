@@ -163,9 +163,9 @@ export class Rows {
   }
 
   /**
-   * `properties` is the number of properties that are lost because their names are empty. A record
-   * that loses a property gets no digest. Otherwise, the next load would skip it without counting
-   * the loss.
+   * Writes a record without the properties whose names are empty. `properties` is their number. A
+   * record that loses a property gets no digest. Otherwise, the next load would skip the record
+   * without counting the loss.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);

@@ -47,7 +47,7 @@ export class UnchangedRecords {
     return this.#offers[entity].unchanged;
   }
 
-  /** Starts a chunk. `bytes` are the bytes of the chunk. They contain the ids of the records. */
+  /** Starts a chunk. `bytes` are the bytes of the chunk, which contain the ids of the records. */
   reset(bytes: Buffer = Buffer.alloc(0)): void {
     if (this.count > 0) this.#isUnchanged.fill(0);
     this.#bytes = bytes;

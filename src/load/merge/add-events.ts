@@ -230,7 +230,10 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
   await reportingPartitions(() => copyText(client, into, text));
 }
 
-/** A partition may have expired since the transaction began. @throws TransientError */
+/**
+ * Runs `work`. A partition of `events` may have expired since the transaction began.
+ * @throws TransientError
+ */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -38,7 +38,10 @@ export interface ChunksDone {
   readonly source: SourceOptions;
 }
 
-/** Returns `null` if the load is not running, or if some of its chunks are not done. */
+/**
+ * Checks whether the load may have repeated keys or events. Returns `null` if the load is not
+ * running, or if some of its chunks are not done.
+ */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', 'source_options as source'])
@@ -294,7 +297,9 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
-/** Only running loads and retries need the hashes of keys and the data for the replay. */
+/**
+ * Deletes the hashes of keys and the data for replays, which only running loads and retries need.
+ */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);

@@ -39,7 +39,7 @@ export interface Decoded {
   /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
   readonly notes: readonly string[];
-  /** `null` for formats other than JSON. */
+  /** Layout of a JSON file. `null` for other formats. */
   readonly layout: JsonLayout | null;
   /** Set if the file is short and is a single JSON object, which may be a record. */
   readonly object: SniffedJson['object'];

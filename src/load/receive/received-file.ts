@@ -8,7 +8,7 @@ import type { Recognise } from '../map/foreign.ts';
 export interface ReceivedFile {
   readonly ref: FileRef;
   readonly format: StoredFormat;
-  /** `null` unless the file is CSV. */
+  /** Header of a CSV file. `null` for other formats. */
   readonly header: CsvHeader | null;
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
@@ -26,7 +26,7 @@ export interface ReceivedFile {
    */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
-  /** Beginning of the text that was sent. `null` if the stored file begins with it. */
+  /** Beginning of the text that was sent. `null` if the stored file begins with the same text. */
   readonly head: Buffer | null;
 }
 

@@ -115,7 +115,10 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/** An archive may contain several such files of lines, for example one per hour. */
+/**
+ * Names of files of JSON lines. An archive may contain several such files, for example one per
+ * hour.
+ */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
 const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
 

@@ -28,7 +28,8 @@ interface ListedCauses {
 }
 
 /**
- * Causes have no samples if finding them takes too much time or space.
+ * Lists the causes of a job's rejects. Causes have no samples if finding the samples takes too much
+ * time or space.
  * @throws InputError `not_found`
  */
 export async function listCauses(
