@@ -19,7 +19,10 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
   /** Absolute path of the folder that stores files. Not used if files are stored on S3. */
   readonly filesDir: string;
-  /** Certificate authorities in PEM. `null` for those built into Node. */
+  /**
+   * Certificate authorities for Redis, in PEM. If `null`, the authorities that are built into Node
+   * are used.
+   */
   readonly redisCa: string | null;
   readonly outboxDir: string;
   readonly workerPoolSize: number;

@@ -34,11 +34,15 @@ function msOf(pause: Pause, failures: number): number {
   return typeof pause === 'number' ? pause : pause(failures);
 }
 
-/** Without a limit, the work is repeated until it succeeds. */
+/**
+ * When to repeat failed work. If the policy has no limit, the work is repeated until it succeeds.
+ */
 export interface RetryPolicy {
   /** Maximum number of attempts, including the first. */
   readonly tries?: number;
-  /** No attempt begins later than this after the first failure. */
+  /**
+   * An attempt that fails more than this many milliseconds after the first failure is the last one.
+   */
   readonly forMs?: number;
   /** Default: no pause. */
   readonly pauseMs?: Pause;

@@ -8,7 +8,7 @@ export interface S3Location {
   readonly prefix: string;
   /** URL of the server. `null` for Amazon's server in the region. */
   readonly endpoint: string | null;
-  /** `null` if the SDK determines the region (AWS_REGION, profile). */
+  /** Region of the bucket. `null` if the SDK determines it (AWS_REGION, profile). */
   readonly region: string | null;
   /** True if the bucket is in the path of a URL, false if it is in the host name. */
   readonly pathStyle: boolean;

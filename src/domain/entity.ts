@@ -6,7 +6,7 @@ export type PropertyEntity = (typeof propertyEntities)[number];
 /** A property of an entity, or the name of an event. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** With `auto`, each record's keys determine its entity. */
+/** Entity of a load's records. With `auto`, the keys of each record determine its entity. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<

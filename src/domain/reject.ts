@@ -93,7 +93,10 @@ export function isRejectColumn(name: string): boolean {
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` for the whole record, or if all columns have the same cause. */
+  /**
+   * Column with the fault. `null` if the whole record is faulty, or if all columns have the same
+   * cause.
+   */
   readonly column: string | null;
   /** Shape of the refused value. Empty if the code alone identifies the cause. */
   readonly shape: string;

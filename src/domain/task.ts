@@ -3,7 +3,10 @@ export const queueName = 'sluice';
 /** Exports have their own queue, because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
-/** In lower case: `worker-store.ts` searches for sessions by these names. */
+/**
+ * Queues by the kind of task. The kinds are in lower case, because `worker-store.ts` searches for
+ * sessions by these names.
+ */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,

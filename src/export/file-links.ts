@@ -135,9 +135,9 @@ function signedHolder({ kind, id }: LinkHolder, { apiKey, adminKey }: KeyContext
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
-  /** Seconds since 1970, as the text in the link. */
+  /** The time at which the link expires: seconds since 1970, as in the link. */
   readonly expires: string;
-  /** `null` if the link was sent in a message. */
+  /** Holder to which the link is bound. `null` if the link was sent in a message. */
   readonly holder: LinkHolder | null;
   readonly signature: string;
 }
@@ -176,7 +176,7 @@ export async function findLinkedFile(
   return { ...row.file, environmentId: row.environmentId, actor };
 }
 
-/** `null` if the key has been revoked or the session has ended. */
+/** Returns the user of the link, or `null` if the key has been revoked or the session has ended. */
 async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor | null> {
   if (holder === null) return { kind: 'link', name: null };
   const { kind, id } = holder;

@@ -37,7 +37,9 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/** `null` unless the only argument is a folder with an export. */
+/**
+ * Returns the folder to import. Returns `null` unless the only argument is a folder with an export.
+ */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -223,7 +225,10 @@ export interface SetupLoaded {
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
-/** Only adds missing definitions. */
+/**
+ * Adds the definitions of the export that the environment lacks. Adds none if the environment has
+ * different definitions.
+ */
 export async function loadSetup(
   context: ActContext & DefinitionLists,
   environmentId: number,

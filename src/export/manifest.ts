@@ -46,7 +46,7 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** In hexadecimal digits (see `ContentHash`). `null` if the dataset has no content hash. */
+  /** Content hash (see `ContentHash`) in hexadecimal digits, or `null` if the dataset has none. */
   readonly contentSha256: string | null;
 }
 

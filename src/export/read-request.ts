@@ -103,7 +103,10 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   ['end_date', 'to'],
 ]);
 
-/** Drops empty values. Numbers in lists become strings, as in bulk data. */
+/**
+ * Converts a body to the usual form. Empty values are dropped. Numbers in lists become strings, as
+ * in bulk data.
+ */
 function normalize(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const filled = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),

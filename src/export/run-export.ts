@@ -174,7 +174,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Does nothing if the export has ended. */
+/** Marks the export as failed. Does nothing if the export has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,
@@ -228,7 +228,10 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Must be called in the transaction that ends the export. */
+/**
+ * Reports the end of the export to other parts of sluice. Must be called in the transaction that
+ * ends the export.
+ */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

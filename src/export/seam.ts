@@ -23,8 +23,14 @@ export interface ExportOption<Value = unknown> {
    * the value is invalid, adds its problems and returns `null`.
    */
   read(given: unknown, problems: Problem[]): Value | null;
-  /** Called before the export is accepted. */
+  /**
+   * Returns the problems of a value that only the database shows. Called before the export is
+   * accepted.
+   */
   findProblems?(db: Database, environmentId: number, value: Value): Promise<readonly Problem[]>;
-  /** Called when the export begins. @throws FinalFailure */
+  /**
+   * Returns the condition for the selected users. Called when the export begins.
+   * @throws FinalFailure
+   */
   select(db: Database, scope: SegmentScope, value: Value): Promise<SegmentTest>;
 }

@@ -51,7 +51,10 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/** `null` if the export has ended. If `wasBegun` is true, earlier attempts may have left files. */
+/**
+ * Begins an attempt. Returns `null` if the export has ended. If `wasBegun` is true, earlier
+ * attempts may have left files.
+ */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -107,7 +110,10 @@ interface Written {
   readonly warnings: readonly ExportWarning[];
 }
 
-/** Must be called in the transaction that ends the task. */
+/**
+ * Marks the export as completed and stores its list of files. Must be called in the transaction
+ * that ends the task.
+ */
 export async function completeExport(
   db: Database,
   exportId: number,
@@ -117,7 +123,7 @@ export async function completeExport(
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
-      // Equals the time in the manifest, which is already stored.
+      // This time must equal the time in the manifest, which is already stored.
       ended_at: endedAt,
       snapshot_at: snapshotAt,
       cursor,
@@ -143,12 +149,15 @@ export async function completeExport(
     .execute();
 }
 
-/** `null` if the export has already ended. */
+/** Marks the export as failed. Returns `null` if the export has already ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** `null` if the environment lacks the export, or if it has already ended. */
+/**
+ * Marks the export as cancelled. Returns `null` if the environment lacks the export, or if the
+ * export has already ended.
+ */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -303,7 +312,10 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-/** `null` for an unknown job. `file` is `null` if the export has no such file. */
+/**
+ * Finds a file of an export. Returns `null` for an unknown job. `file` is `null` if the export has
+ * no such file.
+ */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
   const row = await selectWhere(db, 'exports', { jobId })
     .select(['export_id', 'environment_id', 'files_expired_at'])

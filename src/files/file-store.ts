@@ -111,7 +111,7 @@ const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,
 );
 
-/** `<date>/<uuid v7>`, or `<folder>/<uuid v7>`. */
+/** Returns a new name: `<date>/<uuid v7>` or `<folder>/<uuid v7>`. */
 export function createRef(folder?: FileFolder): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
   return checkRef(`${parent}/${uuidv7()}`);
@@ -132,7 +132,7 @@ export function checkFolder(folder: string): FileFolder {
   return folder as FileFolder;
 }
 
-/** Reads at most READ_BYTES ahead. */
+/** Returns a stream that reads at most READ_BYTES ahead. */
 export function streamOf(pieces: AsyncIterable<Buffer>): Readable {
   return Readable.from(pieces, { objectMode: false, highWaterMark: READ_BYTES });
 }

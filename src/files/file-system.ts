@@ -191,7 +191,7 @@ class FileSystemWriter implements FileWriter {
   readonly #handle: FileHandle;
   readonly #touching: KeepAlive;
   #unsynced = 0;
-  /** Never rejects: a failure is in `#syncError`. */
+  /** The sync that is running. It never rejects: a failure is in `#syncError`. */
   #syncing: Promise<void> | null = null;
   #syncError: unknown = null;
   #isRenamed = false;

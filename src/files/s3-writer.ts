@@ -142,7 +142,7 @@ class PartBuffer {
     return this.#length === this.#limit;
   }
 
-  /** Valid until the next `clear`. */
+  /** The bytes of the part. They are valid until the next call of `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }

@@ -79,7 +79,7 @@ export class DialectReader {
     });
   }
 
-  /** `null` unless csv-parse returns exactly one record per string. */
+  /** Parses the records. Returns `null` unless csv-parse returns exactly one record per string. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const parsed = parse(`${records.join('\n')}\n`, this.#options);

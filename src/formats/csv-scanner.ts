@@ -56,7 +56,7 @@ class Scanner implements RecordScanner {
   readonly #maxBytes: number;
   readonly #walker: CsvWalker;
   readonly #walkAll: boolean;
-  /** -1 if quotes are escaped by doubling them. */
+  /** The byte that escapes other bytes, or -1 if quotes are escaped by doubling them. */
   readonly #escapeByte: number;
   /** 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);

@@ -3,7 +3,7 @@ import { type CsvMarks, isApostrophe, isBlankByte } from './csv-dialect.ts';
 import { CR, countLines, LF, MORE, type ScanProblem, terminated } from './record-scanner.ts';
 
 export const TOO_LARGE = -2;
-/** No quote closes the cell, or other text follows the closing quote. */
+/** Result of a search: no quote closes the cell, or other text follows the closing quote. */
 const NEVER = -3;
 
 const ORDINARY = 0;
@@ -92,7 +92,7 @@ export class CsvWalker {
     const limit = this.#limit;
     const isSingle = delimiter.length === 1 && !isBlanks;
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
-    /** -1 after a quoted cell. */
+    /** Start of the current cell, or -1 after a quoted cell. */
     let cell = at;
     let isMarked = false;
     let mayContinue = false;

@@ -2,7 +2,7 @@ import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'no
 import { type InputError, inputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
 
-/** Called with the size of each unpacked piece. Throws to stop the unpacking. */
+/** Guard that is called with the size of each unpacked piece. It throws to stop the unpacking. */
 export type InflateGuard = (bytes: number) => void;
 
 export function isGzip(head: Buffer): boolean {

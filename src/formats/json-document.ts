@@ -24,7 +24,10 @@ const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 const MAX_SHOWN_PATH_CHARS = 300;
 
 interface DocumentOptions {
-  /** `null` if the document is the array, or if the array is searched for under `knownKeys`. */
+  /**
+   * Path of the array. `null` if the document itself is the array, or if the array is searched for
+   * under `knownKeys`.
+   */
   readonly path: RecordsPath | null;
   /** True if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;

@@ -81,7 +81,10 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/** Returns `null` for invalid JSON. The error is reported when the document is read. */
+/**
+ * Searches the beginning of a document for records. Returns `null` for invalid JSON, whose error is
+ * reported when the document is read.
+ */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {

@@ -13,7 +13,7 @@ import {
 /** Maximum nesting of a body. Bounds the walker's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/** Called for values inside fewer than `watchedDepth` containers. */
+/** Receives the values that are inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
   /** `first` is the first byte. `depth` is the number of containers around the value. */
   valueStarts(first: number, depth: number): void;
@@ -67,7 +67,10 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /** With `sequence`, documents may follow one another, separated by blanks, a comma or nothing. */
+  /**
+   * If `sequence` is true, documents may follow one another, separated by blanks, a comma or
+   * nothing.
+   */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;

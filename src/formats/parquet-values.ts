@@ -230,7 +230,10 @@ function bigIntOf(bytes: Uint8Array): bigint {
 const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
 const MAX_DAYS = 2 ** 31;
 
-/** `null` for types other than dates, instants and times of day. */
+/**
+ * Returns the function that writes values as JSON. Returns `null` for types other than dates,
+ * instants and times of day.
+ */
 function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   const logical = element.logical_type;
   const [kind, suffix = ''] = kindOf(element).split('_');

@@ -35,9 +35,9 @@ export interface RecordScanner {
 
   /** True for an empty line, which is not a record. */
   readonly blank: boolean;
-  /** Line terminators in the record. 0 only if the file ends without one. */
+  /** Number of line terminators in the record. 0 only if the file ends without a terminator. */
   readonly lines: number;
-  /** End without the terminator. */
+  /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
   /** True if a quoted cell may continue in the next bytes. */

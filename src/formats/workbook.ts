@@ -201,7 +201,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns no item for a chart or a dialog. */
+/** Returns the sheet as the only item, or no item for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,

@@ -25,7 +25,7 @@ export interface ActSystem {
   readonly config: Config;
 }
 
-/** Returns `null` if the configuration switches the listener off. */
+/** Creates a listener. Returns `null` if the configuration switches the listener off. */
 export type ActSeam = (system: ActSystem) => ActListener | null;
 
 declare module '../context.ts' {

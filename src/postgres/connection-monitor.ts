@@ -242,7 +242,7 @@ function checkConnection(connection: Connection, now: number, isLate: boolean): 
   }
 }
 
-/** The server still has to respond, or to close the connection. */
+/** True if the server still has to respond, or to close the connection. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
@@ -264,7 +264,7 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // The session works. It is examined again after the same delay.
+  // If there is no evidence, the session works. It is examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }

@@ -25,7 +25,10 @@ const options: Readonly<Record<CopyFormat, string>> = {
   values: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/** Returns PostgreSQL's number of rows at the end. The client must be in a transaction. */
+/**
+ * Yields the output of COPY. At the end, returns the number of rows that PostgreSQL reports. The
+ * client must be in a transaction.
+ */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,

@@ -138,7 +138,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** Missing in pg's types. */
+/** pg accepts `query_timeout` for a single statement, but its types lack the option. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }

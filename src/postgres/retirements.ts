@@ -147,7 +147,7 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
   return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
-/** Returns false if the table has changed since the attempt began. */
+/** Marks the table as archived. Returns false if the table has changed since the attempt began. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,

@@ -74,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Not awaited, because this connection may become silent, too.
+    // The end of the connection is not awaited, because this connection may become silent, too.
     void client.end().catch(() => undefined);
   }
 }

@@ -255,7 +255,8 @@ function pairOf(
 }
 
 /**
- * `null` for other types than text. An unquoted `null`, which YAML reads as a value, is text here.
+ * Returns the name of a member, or `null` if it is not text. An unquoted `null`, which YAML reads
+ * as a value, is text here.
  */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;

@@ -127,7 +127,7 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /** Calls `store` in file order, one call at a time. */
+  /** The writer calls `store` for the blocks in file order, one call at a time. */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;

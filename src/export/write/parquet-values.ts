@@ -14,7 +14,7 @@ export interface Values {
 
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Valid until `clear` is called. */
+  /** Returns the values. They are valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }

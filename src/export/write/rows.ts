@@ -60,7 +60,7 @@ export class Gathered {
   }
 }
 
-/** `source` is the output of COPY, or a file. */
+/** Splits bytes into blocks of complete rows. `source` is the output of COPY, or a file. */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
   { findEnds: endsFinder }: RowText,
@@ -152,7 +152,7 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Valid until more bytes are added. */
+  /** Returns the bytes without copying them. The result is valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }

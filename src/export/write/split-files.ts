@@ -113,7 +113,7 @@ const maxGroupBytes = 512 * 1024;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Missing for the files of an export. */
+  /** Capability that writes the files. Missing for the files of an export. */
   readonly owner?: FileOwner;
 }
 

@@ -9,7 +9,10 @@ import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './row
 // change. Only one COPY can run per connection, so the sorted profiles are stored first and then
 // merged with the events, which are read in index order.
 
-/** `null` if the request does not include profiles. */
+/**
+ * Returns the query for the profiles of a stream, or `null` if the request does not include
+ * profiles.
+ */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -154,7 +157,7 @@ async function* mergeByTime(
   }
 }
 
-/** In microseconds since 1970. */
+/** Returns the time of a row in microseconds since 1970. */
 function timeOf(bytes: Buffer, start: number): number {
   let at = start;
   for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;

@@ -48,7 +48,9 @@ export interface SnapshotFacts {
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
   readonly sessionName: string;
-  /** Called once, before the first row of the snapshot is read. */
+  /**
+   * Receives facts about the snapshot. Called once, before the first row of the snapshot is read.
+   */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
 
@@ -300,12 +302,15 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** May be called only once. */
+  /** Returns the hash in hexadecimal digits. May be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
 
-  /** Hashing each row separately would cost more than copying. */
+  /**
+   * Copies the rows without their last bytes, because hashing each row separately would cost more
+   * than copying.
+   */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
     let filled = 0;

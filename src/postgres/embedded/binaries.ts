@@ -107,7 +107,7 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // Only dist/index.js of the package can be resolved.
+    // Resolves dist/index.js, because no other file of the package can be resolved.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;

@@ -4,7 +4,7 @@ import { messageOf } from '../../base/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 interface ProgramResult {
-  /** -1 if the program did not start or was ended by a signal. */
+  /** Exit code. -1 if the program did not start or was ended by a signal. */
   readonly code: number;
   readonly output: string;
 }
@@ -12,7 +12,8 @@ interface ProgramResult {
 interface ProgramOptions {
   readonly account: Account | undefined;
   /**
-   * This directory is entered before privileges are dropped, so the account needs no access to it.
+   * Working directory. It is entered before privileges are dropped, so the account needs no access
+   * to the path.
    */
   readonly cwd: string;
   readonly input?: string;
@@ -22,8 +23,9 @@ interface ProgramOptions {
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * An account other than root may be unable to reach the path. Therefore, root enters it first, and
- * PostgreSQL finds the absolute path of its working directory.
+ * Returns the path of the data directory for PostgreSQL's arguments. An account other than root may
+ * be unable to reach the path. Therefore, root enters the directory first, and PostgreSQL finds the
+ * absolute path of its working directory.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
