@@ -6,8 +6,9 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Baseline for loads: SQL by an expert. COPY into an unlogged table, then one INSERT … ON CONFLICT
- * into a table like `sluice.users`. It does not validate, collect rejects or keep a ledger.
+ * Baseline for loads, as an expert would write it in SQL: COPY into an unlogged table, then one
+ * INSERT … ON CONFLICT into a table like `sluice.users`. This SQL does not validate, collect
+ * rejects or keep a ledger.
  */
 export interface Baseline {
   /** Returns the elapsed seconds. */
@@ -130,7 +131,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Maximum length of a line of our files, in bytes. */
+/** Maximum length of a line in our files, in bytes. */
 const longestLine = 64 * 1_024;
 
 /**

@@ -13,7 +13,7 @@ import {
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
-/** All steps start with empty tables, except for `the same file again`. */
+/** All steps except `the same file again` start with empty tables. */
 const steps = [
   'COPY of the ready rows',
   'CSV, new',

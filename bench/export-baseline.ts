@@ -73,7 +73,10 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
   return bytes;
 }
 
-/** Uses the settings of an export. For a single query, JIT compilation costs more than it saves. */
+/**
+ * Runs `work` in a transaction with the settings of an export. JIT compilation is off, because for
+ * a single query it costs more than it saves.
+ */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {

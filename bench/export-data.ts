@@ -19,7 +19,7 @@ export async function addEvents(client: pg.Client, first: number, count: number)
     from sluice.users
     where environment_id = 1`,
   );
-  // Sorted by time, as real events arrive.
+  // The events are sorted by time, because real events arrive in this order.
   await client.query(
     `insert into sluice.events
       (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

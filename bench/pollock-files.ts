@@ -160,7 +160,10 @@ export function* pollutedFiles(): Generator<PollutedFile> {
   for (const at of lines.keys()) yield* damagedLines(at);
 }
 
-/** The records of the second table are expected only if they are as wide as those of the first. */
+/**
+ * The records of the second table are expected only if they are as wide as the records of the first
+ * table.
+ */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;
   const second = table.map((row) => row.with(idColumn, `${row[idColumn]}?b`));

@@ -31,7 +31,7 @@ export interface Posted {
   readonly failed: number;
   /** Numbers of failures, by status or error message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** True if a connection ran out of records and sent the first ones again. */
+  /** True if a connection ran out of records and sent its first records again. */
   readonly wrapped: boolean;
 }
 

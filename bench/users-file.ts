@@ -154,7 +154,7 @@ export async function writeUsersFile(path: string, file: UsersFile): Promise<voi
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }
 
-/** Twenty rules, or a single one. All users of the files satisfy them. */
+/** Sets of rules: twenty rules, or a single rule. All users of the files satisfy these rules. */
 export const benchRules: Readonly<Record<string, object>> = {
   unique: { users: { properties: { email: { unique: true, otherwise: 'refuse' } } } },
   20: {

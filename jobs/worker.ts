@@ -38,7 +38,7 @@ export interface WorkerOptions {
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
   /**
-   * Runs a task during which several workers have died. By default, it runs in this worker's
+   * Runs a task during which several workers have died. By default, the task runs in this worker's
    * process.
    */
   readonly runAlone?: RunAlone;

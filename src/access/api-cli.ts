@@ -134,7 +134,7 @@ function serviceUrl({ publicUrl, host, port }: Config): string {
   return `http://${reachable}:${port}`;
 }
 
-/** Refuses other hosts, because they would receive the key. */
+/** Refuses the URL of another host, because that host would receive the key. */
 function resolvePath(base: string, path: string): URL {
   const text = `${base.replace(/\/$/, '')}/${path.replace(/^\/+/, '')}`;
   if (/^[a-z]+:\/\//i.test(path) || !URL.canParse(text))

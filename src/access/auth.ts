@@ -8,8 +8,8 @@ import { crossOriginProblem, sessionCookie } from './session-http.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key or the session cookie before the body is read. A revoked key is refused at once by
- * most routes. Routes of single records and profiles cache keys for a second.
+ * Checks the key or the session cookie before the body is read. Most routes refuse a revoked key at
+ * once. The routes of single records and profiles cache keys for a second.
  */
 export function addAuth(app: FastifyInstance, system: System): void {
   const { db, config, acts } = system;
@@ -96,7 +96,10 @@ function admit(
 const expectedHeader = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** Three reasons share one text, so that nobody can find out which keys exist. */
+/**
+ * Texts of refusals. Three reasons have the same text, so that nobody can find out which keys
+ * exist.
+ */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${expectedHeader} is missing`,
   malformed: `not of the form that is expected: ${expectedHeader} (or Bearer, or the key alone), a key that begins with slk_`,

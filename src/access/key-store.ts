@@ -92,7 +92,8 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * The new key has the label and scopes of the old key. The old key expires at `oldExpiresAt`.
+ * Creates a key that replaces an old one. The new key has the label and scopes of the old key. The
+ * old key expires at `oldExpiresAt`.
  * @throws InputError `not_found` for an unknown or revoked key, `invalid_field` for invalid dates
  */
 export async function rotateApiKey(

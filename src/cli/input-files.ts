@@ -99,7 +99,10 @@ export function explainProblems(
   ].join('\n');
 }
 
-/** Stops once there are more than `max` bytes. @throws UsageError if the file cannot be read */
+/**
+ * Reads a file. Stops once there are more than `max` bytes. @throws UsageError if the file cannot
+ * be read
+ */
 export async function readBytes(name: string, max: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];

@@ -29,7 +29,7 @@ export interface StopRequest {
  */
 const echoMs = 500;
 
-/** The second signal ends the process. */
+/** Listens for signals to stop. The second signal ends the process. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;

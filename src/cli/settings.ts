@@ -75,8 +75,8 @@ export function flagName(setting: string): string {
 }
 
 /**
- * The settings `ofCommand` take precedence over flags and environment variables. @throws
- * ConfigError
+ * Reads all settings. The settings `ofCommand` take precedence over flags and environment
+ * variables. @throws ConfigError
  */
 export function readSettings(cli: Names, command: Command, ofCommand: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...ofCommand };

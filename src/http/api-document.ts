@@ -222,7 +222,8 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
 }
 
 /**
- * Moves the examples to the place that OpenAPI requires. The plugin does this only for requests.
+ * Moves the examples to the place that OpenAPI requires. The plugin moves them only in the schemas
+ * of requests.
  */
 function withExample(
   type: string,

@@ -102,8 +102,8 @@ function withoutId({ id: _, ...item }: Numbered): object {
 interface ItemsTable {
   readonly table: string;
   /**
-   * Column that is `id` in results, and by which items are sorted. Without it, they are sorted by
-   * key.
+   * Column that is `id` in results, and by which items are sorted. Without such a column, the items
+   * are sorted by key.
    */
   readonly id?: string;
   readonly columns: readonly string[];

@@ -33,8 +33,8 @@ import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
 /**
- * An export that takes longer fails, because its snapshot keeps vacuum from removing old row
- * versions everywhere.
+ * An export that takes longer than this fails, because its snapshot keeps vacuum from removing old
+ * row versions everywhere.
  */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 

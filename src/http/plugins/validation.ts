@@ -67,7 +67,7 @@ function compileParameters(schema: TObject) {
 
 /**
  * Checks only the headers whose schema has an error message. The code that reads the body checks
- * the others.
+ * the other headers.
  */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)

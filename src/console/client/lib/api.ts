@@ -39,7 +39,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Wraps any other error, for example if the response was not JSON. */
+/**
+ * Returns an ApiError unchanged, and wraps any other error in one, for example if the response was
+ * not JSON.
+ */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);
