@@ -85,7 +85,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Does nothing if the deletion has already ended. */
+/** Marks the deletion as failed, unless it has already ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,

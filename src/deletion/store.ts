@@ -90,7 +90,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** Returns false if the worker no longer owns the task. */
+/** Marks the deletion as completed. Returns false if the worker no longer owns the task. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (

@@ -256,8 +256,8 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
 }
 
 /**
- * The OpenAPI document as JSON, which is also valid YAML. Made once, because anybody may request
- * it.
+ * The OpenAPI document as JSON, which is also valid YAML. The text is created only once, because
+ * anybody may request it.
  */
 export class DocumentText {
   readonly #app: FastifyInstance;

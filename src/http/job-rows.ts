@@ -9,7 +9,8 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-// Sends a job's records: a page of JSON, or all as a file. The `Accept` header decides.
+// Sends a job's records, either one page as JSON or all records as a file. The `Accept` header
+// decides.
 
 const formats = {
   'application/json': 'json',
@@ -62,7 +63,10 @@ interface ListedRows {
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
-/** Connections must remain free for loads. */
+/**
+ * Maximum number of simultaneous queries for downloads, because connections must remain free for
+ * loads.
+ */
 const piecesAtATime = 2;
 
 export function recordRowsDownload(

@@ -57,7 +57,7 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
   };
 }
 
-/** Rows per second of the current work. `null` if it has not begun. */
+/** Rows per second of the current work. `null` if the work has not begun. */
 export function rateOf(
   rows: number,
   { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,

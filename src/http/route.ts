@@ -73,9 +73,9 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: TProperties;
-  /** A JSON object, validated before the handler runs. */
+  /** Schema of a JSON body, which is validated before the handler runs. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** Schemas by media type. The handler reads the body. */
+  /** Schemas of bodies that the handler itself reads, by media type. */
   readonly content?: Content;
   /** The parser of the body. Default: `json` if the member `json` is set, otherwise `raw`. */
   readonly bodyKind?: BodyKind;

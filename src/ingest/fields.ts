@@ -40,7 +40,9 @@ export class Fields {
   readonly #problems: Problem[] = [];
   /** Number of properties that were dropped because their name is empty. */
   dropped = 0;
-  /** Members of the record. The caller may remove some before it reads the other ones. */
+  /**
+   * Members of the record. The caller may remove some members before it reads the other members.
+   */
   object: JsonObject;
   readonly bytes: number;
 

@@ -22,8 +22,8 @@ export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
   /**
-   * Capabilities in use, by environment. An environment is assumed to use none until its uses are
-   * read.
+   * Capabilities in use, by environment. Until its uses are read, an environment is assumed to use
+   * no capabilities.
    */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
@@ -108,7 +108,7 @@ export class Guards {
 
 const idOf = (record: AnyRecord): string | null => ('userId' in record ? record.userId : null);
 
-/** A changed stage takes effect at the latest after this time. */
+/** Maximum time until a changed stage takes effect. */
 const STAGE_KNOWN_MS = 1_000;
 
 /** Judges records of environments that use the judge. Caches one stage per environment. */

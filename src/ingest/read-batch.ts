@@ -119,7 +119,10 @@ export function readItem(fields: Fields, environmentId: number): readonly ItemRe
 
 const readProfile = { users: readUser, companies: readCompany } as const;
 
-/** The time and the id of the item do not become properties. The time is checked. */
+/**
+ * Reads an item that is a profile. Its time and its id do not become properties, but the time is
+ * checked.
+ */
 function profileItem(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;

@@ -17,8 +17,8 @@ interface Record_ {
   readonly dropped?: number;
   readonly bytes: number;
   /**
-   * Set for a record derived from another one, such as the company in a user's record. It may lack
-   * required properties.
+   * Set if the record is derived from another record, such as the company in a user's record. A
+   * derived record may lack required properties.
    */
   readonly isDerived?: true;
 }
@@ -99,7 +99,7 @@ export function refused(cause: unknown): InputError {
 
 /**
  * Thrown if some records are refused, or cannot be checked at the moment. No record is written, so
- * the caller may retry without them.
+ * the caller may retry without the refused records.
  */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';

@@ -20,7 +20,10 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
-/** A larger statement would exceed PostgreSQL's default work_mem. */
+/**
+ * Maximum number of events in a statement. A larger statement would exceed PostgreSQL's default
+ * work_mem.
+ */
 const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {

@@ -32,7 +32,7 @@ export interface Applied {
   readonly blockedBy: readonly string[];
 }
 
-/** A statement has at most 65 535 parameters. */
+/** Number of rows in a statement, which has at most 65 535 parameters. */
 const batchRows = 1_000;
 
 /**

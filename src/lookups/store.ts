@@ -66,7 +66,7 @@ export function readDefinitions(
     .execute((transaction) => readAll(transaction, environmentId, lists));
 }
 
-/** First key of the advisory lock. The second is the environment's id. */
+/** First key of the advisory lock. The second key is the environment's id. */
 const applyLock = 0x43415441;
 
 export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {

@@ -49,8 +49,8 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Sets the variables of `.env` that are not set. Returns their names. @throws UsageError if the
- * file cannot be read
+ * Sets the environment variables in `.env`, except those that are already set. Returns the names of
+ * the variables that it has set. @throws UsageError if the file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
   if (!existsSync(path)) return new Set();

@@ -46,7 +46,7 @@ export interface HttpService {
 
 /** The database must already be migrated. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  // Two fifths of the connections are for reads. The others accept and commit work.
+  // Two fifths of the connections are for reads. The other connections accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   return openSystem({
     config,

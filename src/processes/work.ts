@@ -67,7 +67,7 @@ async function runWorker(
   const sandboxes = openSandboxes(log);
   const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
-  // The parent of a worker gives these warnings.
+  // A child process does not give these warnings, because its parent gives them.
   if (!isForked()) {
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);

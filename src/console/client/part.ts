@@ -101,7 +101,7 @@ interface LoadOption {
   readonly decides: (query: Query) => boolean;
 }
 
-/** Control of the export form that selects users. */
+/** A control in the export form with which users are selected. */
 export interface ExportFilter {
   readonly label: string;
   /** Field in the request and in the page's address. */
@@ -117,7 +117,7 @@ export interface ExportFilterProps {
 
 /** The records that a load of the file would refuse. */
 export interface RecordCheck {
-  /** Why the file cannot be read, or `null`. */
+  /** The reason why the file cannot be read, or `null`. */
   readonly problem: { readonly message: string } | null;
   /** `items` are the first few refused records. Rows are counted from 1. */
   readonly rejects: {

@@ -277,7 +277,10 @@ export function answerClientError(
 
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
-/** Responds to an unknown path with 405, or with 404. Register it before the routes. */
+/**
+ * Responds with 405 if the path exists for other methods, otherwise with 404. Call this function
+ * before the routes are added.
+ */
 export function addNotFound(app: FastifyInstance): void {
   const routes = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {

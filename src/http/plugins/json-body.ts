@@ -22,7 +22,10 @@ const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
  */
 interface HeldLimits {
   readonly bytes: number;
-  /** Unfinished bodies of one environment do not block the others. */
+  /**
+   * Maximum size for one environment, so that its unfinished bodies do not block other
+   * environments.
+   */
   readonly perEnvironment: number;
 }
 

@@ -36,7 +36,9 @@ declare module 'fastify' {
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /** Monitoring must see why requests are refused. */
+    /**
+     * Serves the route even under overload, because monitoring must see why requests are refused.
+     */
     alwaysServed?: true;
   }
 }

@@ -33,7 +33,8 @@ const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * With `Expect: 100-continue`, the body is requested after the checks of key, options and headers.
- * Thus, a refused upload costs a few hundred bytes. Node would request it at once.
+ * Thus, a refused upload costs a few hundred bytes. By default, Node would request the body at
+ * once.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {

@@ -40,7 +40,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   const unread = new UnreadAnswers(stallMs);
   const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // The response to a client that left would never be released.
+    // The response to a client that left is not counted, because it would never be released.
     if (request.raw.socket.destroyed) return null;
     const answer = unread.hold(request, bytes);
     unreadAnswers.set(request, answer);

@@ -89,7 +89,7 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
   );
 }
 
-/** If profiles have changed since the plan was made, the server refuses to apply it. */
+/** If profiles have changed since the plan was made, the server refuses to apply the plan. */
 function Apply({ job, onDone }: ActionsProps & { readonly job: LoadJob }): VNode | null {
   const { job_id, type, status, plan, failure } = job;
   const isDrifted = failure?.error_code === 'plan_drifted';

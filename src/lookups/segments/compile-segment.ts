@@ -94,7 +94,8 @@ const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;
-  // "At most n" includes none, so it is the negation of "at least n + 1".
+  // "At most n events" includes users without events, so it is the negation of "at least n + 1
+  // events".
   if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
   return happened(condition, scope, atLeast, atMost);
 }

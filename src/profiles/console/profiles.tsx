@@ -78,8 +78,8 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
 }
 
 /**
- * Shows the number of profiles. It may be an estimate, because the preview of exports counts them
- * within a time limit.
+ * Shows the number of profiles. The number may be an estimate, because the preview of exports
+ * counts profiles within a time limit.
  */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };

@@ -5,7 +5,8 @@ const parts = ['database', 'queue', 'storage'] as const;
 type Part = (typeof parts)[number];
 
 /**
- * `degraded`: only the queue is unavailable. Accepted loads start from the ledger once it is back.
+ * `degraded`: only the queue is unavailable. Accepted loads start from the ledger once the queue is
+ * back.
  */
 type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 

@@ -48,7 +48,9 @@ export function useStart(): (path: string, body?: object) => Promise<void> {
   };
 }
 
-/** Duration of the current work, without waiting. `null` while the job is waiting. */
+/**
+ * Duration of the current work, without the time spent waiting. `null` while the job is waiting.
+ */
 export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
