@@ -82,7 +82,10 @@ export class InputError extends Error {
   }
 }
 
-/** Messages quote input, and PostgreSQL rejects U+0000 and lone surrogates. */
+/**
+ * Makes the texts storable: messages quote input, and PostgreSQL rejects U+0000 and lone
+ * surrogates.
+ */
 function keepable({ code, message, details, parts }: StatedProblem): Problem {
   const sentence = parts ?? message;
   const problem = { code, message: keepableText(write(sentence)), details: keepableText(details) };

@@ -4,11 +4,11 @@
 // is not a formula. Defusing adds an apostrophe even to a cell that looks defused. Therefore,
 // removing one apostrophe from every defused cell restores the originals.
 
-/** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
+/** Characters with which a formula may begin: tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];
-/** Has the same meaning in JavaScript and PostgreSQL. */
+/** Pattern of a number. It has the same meaning in JavaScript and in PostgreSQL. */
 export const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
 export const apostrophe = "'";
 

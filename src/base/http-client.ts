@@ -91,7 +91,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // `Date.parse` accepts many strings that are not HTTP dates.
+  // The form is checked first, because `Date.parse` accepts many strings that are not HTTP dates.
   const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }

@@ -90,8 +90,8 @@ const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Drops repeats of a problem within a minute, unless they belong to a job or request. The next line
- * reports how many were dropped.
+ * Drops repeats of a problem within a minute, unless they belong to a job or request. When the
+ * problem is logged again, that line reports the number of dropped repeats.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
@@ -117,7 +117,10 @@ function hasJobOrRequest(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/** Equal for repeats of a problem: the error message and all fields that are not objects. */
+/**
+ * Returns a key that is equal for repeats of a problem. It contains the error message and all
+ * fields that are not objects.
+ */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');

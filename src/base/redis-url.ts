@@ -11,7 +11,7 @@ export interface RedisTarget {
   /** The server, the sentinels, or some servers of the cluster. At least one. */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** User of the data servers. The sentinels have their own. */
+  /** User of the data servers. The sentinels have their own user. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;

@@ -1,4 +1,4 @@
-/** Kinds of settings: how a text becomes a value, and that value's schema. */
+/** Kinds of settings. A kind defines how a text becomes a value, and the schema of this value. */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';

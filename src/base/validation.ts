@@ -87,7 +87,7 @@ function findErrors(compiled: Validator, value: unknown): readonly SchemaError[]
 }
 
 export function listErrors(validator: Validator, value: unknown, max: number): SchemaError[] {
-  // TypeBox has one limit for the whole process.
+  // TypeBox has one limit for the whole process, so the limit is restored afterwards.
   const { maxErrors: before } = Settings.Get();
   Settings.Set({ maxErrors: max });
   try {

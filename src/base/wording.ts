@@ -34,7 +34,10 @@ export function capitalise(word: string): string {
   return first.toUpperCase() + word.slice(first.length);
 }
 
-/** Adds `…` if text is cut off. Half of a split surrogate pair is replaced. */
+/**
+ * Cuts text to `max` characters, and adds `…` if text is cut off. Half of a split surrogate pair is
+ * replaced.
+ */
 export function shorten(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }

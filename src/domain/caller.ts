@@ -41,8 +41,9 @@ export function isRefusal(result: object): result is KeyRefusal {
 }
 
 /**
- * `ingest`: send single records. `import`: send files and arrays. `export`: create exports. `read`:
- * read profiles, events, jobs and lookups. `delete`: create deletions and readmit deleted users.
+ * Permissions of a key. `ingest`: send single records. `import`: send files and arrays. `export`:
+ * create exports. `read`: read profiles, events, jobs and lookups. `delete`: create deletions and
+ * readmit deleted users.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 

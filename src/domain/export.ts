@@ -234,13 +234,17 @@ export const orderOf = {
 } as const satisfies Record<FileDataset, readonly string[]>;
 
 /**
- * `text`: without JSON escapes. `number` and `boolean` are only for columns of a single property.
+ * A column of exported rows. In Parquet, a column of the kind `text` contains the text without
+ * JSON's quotes and escapes. `number` and `boolean` are only for columns of a single property.
  */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
-  /** NDJSON writes the key even for null. Otherwise, a load would keep the user's company. */
+  /**
+   * True if NDJSON writes the key even for null. If the key of a removed company were missing, a
+   * load would keep the user's company.
+   */
   readonly writesNull?: boolean;
 }
 

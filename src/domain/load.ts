@@ -15,7 +15,10 @@ export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** A load stopped early because all of its first records were refused. A retry reads the rest. */
+/**
+ * A load stopped early because all of its first records were refused. A retry reads the remaining
+ * records.
+ */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
 /** All records were refused. The load cannot be retried. */

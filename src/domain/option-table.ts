@@ -96,7 +96,8 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // Without `quote`, an `escape` other than a backslash also encloses cells.
+    // If `quote` is missing, an `escape` other than a backslash is also the quote that encloses
+    // cells.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }

@@ -161,9 +161,9 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * Digits become 9 and words become `a`. So `31/12/2026` and `1/2/2025` both become `99/99/9999`.
- * Words for "no value" remain, in lower case. A shape is short, and ASCII except for `␠`, `¤` and
- * `…`.
+ * Returns the shape of a value. Digits become 9 and words become `a`. So `31/12/2026` and
+ * `1/2/2025` both become `99/99/9999`. Words for "no value" remain, in lower case. A shape is
+ * short, and ASCII except for `␠`, `¤` and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;

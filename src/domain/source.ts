@@ -21,7 +21,7 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
  */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** Options of `source-options.ts`. Missing ones are detected from the file's first MiB. */
+/** Options of `source-options.ts`. Missing options are detected from the file's first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -75,8 +75,8 @@ export interface CsvReadAs {
 export type RecordsPath = readonly string[];
 
 /**
- * Reads `data.users`. A number is a position from 0. A backslash escapes a dot or a backslash.
- * `null` for invalid text.
+ * Reads a path such as `data.users`. A number in the path is a position from 0. A backslash escapes
+ * a dot or a backslash. `null` for invalid text.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

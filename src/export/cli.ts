@@ -191,7 +191,10 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
 /** Flags that are part of the request. `optionFlags` adds more at run time. */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
-/** @throws UsageError if the export would be incomplete, or could not be imported unchanged */
+/**
+ * Checks the flags for `--everything`.
+ * @throws UsageError if the export would be incomplete, or could not be imported unchanged
+ */
 function requireAll({
   layout,
   format,

@@ -170,8 +170,8 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // The locks guarantee that earlier writers have ended, so this also removes the versions that
-  // they wrote.
+  // The locks guarantee that earlier writers have ended, so this statement also removes the
+  // versions that those writers wrote.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (

@@ -47,7 +47,10 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return stats?.isFile() === true ? name : null;
 }
 
-/** Users refer to companies, and events refer to both. A stream contains all three. */
+/**
+ * The order in which files are loaded. Users refer to companies, and events refer to users and
+ * companies. A stream contains all of these.
+ */
 const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
@@ -113,8 +116,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Skips a file that an earlier call has loaded, unless some of its rows have been deleted since.
- * `restored` is `null` if the load failed.
+ * Loads a file. Skips a file that an earlier call has loaded, unless some of its rows have been
+ * deleted since. `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,

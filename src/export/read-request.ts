@@ -17,8 +17,8 @@ import type { ExportOptions } from './options.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * Each pattern is compared with every row and name. The time of one comparison can grow with the
- * product of both lengths.
+ * Maximum number of patterns. Each pattern is compared with every row and name. The time of one
+ * comparison can grow with the product of the two lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 

@@ -212,8 +212,8 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // If ending the session fails, the worker notices within two seconds. The reconciler ends the
-  // session of a paused worker.
+  // If ending the session fails, the worker notices the cancellation within two seconds. The
+  // reconciler ends the session of a paused worker.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),

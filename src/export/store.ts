@@ -264,8 +264,8 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
 }
 
 /**
- * Newest first. `after` is the last job id of the previous page. The returned `next` is the last
- * job id of this page. Both may be `null`.
+ * Returns a page of exports, newest first. `after` is the last job id of the previous page. The
+ * returned `next` is the last job id of this page. Both may be `null`.
  */
 export async function pageExports(
   db: Database,

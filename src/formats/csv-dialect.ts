@@ -1,5 +1,5 @@
 export interface CsvDialect {
-  /** `blanks` means any number of spaces and tabs. */
+  /** Text between two cells. `blanks` means any number of spaces and tabs. */
   readonly delimiter: string;
   /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;

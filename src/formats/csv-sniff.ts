@@ -29,7 +29,7 @@ import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 /** Minimum share and minimum number of the records that another dialect must fit. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Records needed to infer the usual content of a column. */
+/** Number of records that are needed to infer the usual content of a column. */
 const leastRegular = 10;
 /** A ruler such as `---+---` is searched for in this many bytes after the header. */
 const maxRulerBytes = 4_096;

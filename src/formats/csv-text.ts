@@ -141,8 +141,8 @@ const exportedEvents: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Quotes a name that contains another common delimiter, because a load detects the delimiter from
- * the header.
+ * Returns the header of an exported CSV file. Quotes a name that contains another common delimiter,
+ * because a load detects the delimiter from the header.
  */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {

@@ -10,7 +10,7 @@ import { DamagedFile } from '../base/errors.ts';
 /** Maximum length of a tag, text or comment, and maximum depth of nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Maximum number of namespaces in scope. All are searched for every element. */
+/** Maximum number of namespaces in scope. For every element, all of them are searched. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;

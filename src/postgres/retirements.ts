@@ -61,7 +61,8 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // Nobody can add events now, so this finds those added after the caller's check.
+      // Nobody can add events now, so this query finds the events that were added after the
+      // caller's check.
       const names = await readHeldNames(db, month, defaultDays);
       if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);

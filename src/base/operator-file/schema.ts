@@ -18,7 +18,10 @@ export interface TextRule {
   readonly problem?: (text: string) => string | null;
 }
 
-/** Control characters disturb terminals, and hidden ones make names look alike. */
+/**
+ * Pattern of text on one line. Control characters disturb terminals, and hidden characters make
+ * names look alike.
+ */
 const oneLine = [
   `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
   'must be one line, without hidden characters',

@@ -141,7 +141,10 @@ function positionOf(lines: LineCounter, offset: number): Position {
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-/** Reports one error per line: later ones are mostly consequences. */
+/**
+ * Reports only the first error of each line, because later errors of the line are mostly its
+ * consequences.
+ */
 function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
   const reported = new Set<number>();
   for (const { message, pos } of errors) {

@@ -20,7 +20,10 @@ export interface SandboxesOptions extends SandboxLimits {
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** Milliseconds that a task waits for its turn, and that an idle process waits for a task. */
+  /**
+   * Maximum number of milliseconds that a task waits for its turn, and that an idle process waits
+   * for a task.
+   */
   readonly waitMs: number;
   readonly idleMs: number;
 }

@@ -208,7 +208,10 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Returns a quoted value without its quotes and escapes, or `null` if it contains no escapes. */
+/**
+ * Returns a quoted value without its quotes and escapes. Returns `null` if the value contains no
+ * escapes.
+ */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);

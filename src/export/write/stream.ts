@@ -130,7 +130,10 @@ class Cursor {
   }
 }
 
-/** At equal times, rows of `a` come first. Returns the number of rows. */
+/**
+ * Merges the rows of two sources in chronological order. At equal times, rows of `a` come first.
+ * Returns the number of rows.
+ */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,

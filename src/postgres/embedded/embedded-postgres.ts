@@ -112,7 +112,10 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   };
 }
 
-/** A checkpoint spares the next start a recovery. If it takes too long, force follows. */
+/**
+ * Stops the server with a checkpoint, which spares the next start a recovery. If the checkpoint
+ * takes too long, the server is stopped by force.
+ */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
   if (await endsWithin(server, SHUTDOWN_DEADLINE_MS)) return;
