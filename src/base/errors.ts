@@ -144,7 +144,9 @@ export class FinalFailure extends Error {
   }
 }
 
-/** Thrown if an invariant is broken: always a bug in sluice. Its task is not retried. */
+/**
+ * Thrown if an invariant is broken: always a bug in sluice. A task that throws it is not retried.
+ */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
@@ -162,7 +164,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * An AggregateError means that every address refused the connection. Its first message is returned.
+ * Returns the message of an error. For an AggregateError, every address refused the connection, and
+ * the first message is returned.
  */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);

@@ -37,6 +37,7 @@ export interface HttpAnswer {
 }
 
 /**
+ * Sends a request and returns its answer as soon as the headers have arrived.
  * @throws an error with code `forbiddenAddress`, a `TimeoutError`, the signal's reason or a network
  * error
  */
@@ -85,8 +86,8 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
 }
 
 /**
- * Returns the delay of a `Retry-After` header (seconds or a date) from `now`, in milliseconds, or
- * `null`.
+ * Returns the number of milliseconds from `now` that a `Retry-After` header asks for. The header
+ * contains seconds or a date. Returns `null` for any other text.
  */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
@@ -151,6 +152,7 @@ export function guardedLookup(reach: Reach): LookupFunction {
 }
 
 /**
+ * Refuses a literal address to which the request may not connect.
  * @throws an error with code `forbiddenAddress` for a forbidden literal address. Names are not
  * checked.
  */

@@ -10,8 +10,8 @@ const shape =
 const minuteMs = 60_000;
 
 /**
- * Reads an ISO 8601 date or time, to the microsecond, in UTC unless it has a zone. `null` for other
- * text.
+ * Reads an ISO 8601 date or time, to the microsecond. A time without a zone is in UTC. Returns
+ * `null` for other text.
  */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
@@ -26,7 +26,7 @@ export function readInstant(text: string): Instant | null {
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
-  // Date would turn 30 February into a day in March.
+  // Refuses days such as 30 February, which Date turns into a day in March.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return null;
   local.setUTCHours(hour, minute, second);
   const east = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -1 : 1);
@@ -46,7 +46,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/** Has six fractional digits, or nine if needed. */
+/** Formats an instant with six fractional digits, or with nine if they are needed. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);
@@ -81,7 +81,7 @@ function divide(value: number | bigint, by: number): [quotient: number | bigint,
   return [(exact - rest) / divisor, Number(rest)];
 }
 
-/** The end of a day is `24:00:00`. */
+/** Formats a second of a day, such as `13:45:07`. The end of the day is `24:00:00`. */
 function clockText(second: number): string {
   const two = (number: number) => String(number).padStart(2, '0');
   return `${two(Math.floor(second / 3600))}:${two(Math.floor(second / 60) % 60)}:${two(second % 60)}`;
@@ -92,7 +92,8 @@ function clockText(second: number): string {
  * sign, as PostgreSQL reads them. Years before 0 have a minus sign.
  */
 export function dayText(days: number): string {
-  // Counts days from 1 March of year 0, in periods of 400 years. A Date would end in year 275760.
+  // A Date cannot represent years after 275760. Therefore, days are counted from 1 March of year 0,
+  // in periods of 400 years.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -123,7 +124,10 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Last instant of both PostgreSQL and ISO 8601. People write its date to mean "forever". */
+/**
+ * The last instant that both PostgreSQL and four-digit years of ISO 8601 can express. People write
+ * this date to mean "forever".
+ */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
 /**

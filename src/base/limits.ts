@@ -24,8 +24,8 @@ export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Maximum nesting of objects and arrays. The record itself is level 1. */
 export const MAX_DEPTH = 32;
 /**
- * Text nested deeper is refused before it is parsed. The limit is above MAX_DEPTH, because
- * `company` or `metadata` objects may surround a value.
+ * Text that is nested deeper than this is refused before it is parsed. The limit is above
+ * MAX_DEPTH, because `company` or `metadata` objects may surround a value.
  */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 export const MAX_COLUMNS = 10_000;
@@ -103,7 +103,10 @@ export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Earlier events are refused, because each month of events needs a partition. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 
-/** Interval of measuring the event loop's delay. A shorter one would keep an idle process awake. */
+/**
+ * Interval at which the delay of the event loop is measured. A shorter interval would keep an idle
+ * process awake.
+ */
 export const DELAY_RESOLUTION_MS = 50;
 
 export const TASK_PAUSE_MS = 5_000;
@@ -112,7 +115,8 @@ export const MAX_DELETION_IDS = 10_000;
 export const MAX_DELETION_BYTES = 8 * MiB;
 
 /**
- * A worker counts as dead if its last heartbeat is older than this. It sends one every 5 seconds.
+ * A worker counts as dead if its last heartbeat is older than this. A worker sends a heartbeat
+ * every 5 seconds.
  */
 export const WORKER_ALIVE_SECONDS = 15;
 

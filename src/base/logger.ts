@@ -135,8 +135,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Imitates a line of the logger. If the logger itself wrote this line, the line would follow the
- * waiting lines.
+ * Returns a notice about dropped lines in the form of the logger's lines. The logger itself would
+ * put the notice after the lines that are still waiting.
  */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
@@ -144,7 +144,7 @@ function describeDropped(name: string, lines: number): string {
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
-/** Omits `client`: pg attaches the connection to errors of the pool. */
+/** Omits `client`, the connection that pg attaches to errors of the pool. */
 function describeError(error: Error): object {
   const described: Record<string, unknown> = { ...stdSerializers.err(error) };
   delete described['client'];

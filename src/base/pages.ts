@@ -20,7 +20,10 @@ export function nextOf<T, Place>(
   return hasMore && last !== undefined ? placeOf(last) : null;
 }
 
-/** `rows` has one more than `limit` if there is a next page. */
+/**
+ * Returns the rows of a page and the place of the next page. `rows` has one row more than `limit`
+ * if there is a next page.
+ */
 export function takePage<T, Place>(rows: readonly T[], limit: number, placeOf: (last: T) => Place) {
   const items = rows.slice(0, limit);
   return { items, next: nextOf(items, rows.length > limit, placeOf) };

@@ -26,19 +26,22 @@ export class Placeholders {
     return this.namesIn(text).length > 0 && this.fillInAnything(text) === 'x';
   }
 
-  /** Messages show the host of a URL, so it must not contain a secret. */
+  /**
+   * True if the host of a URL contains a placeholder. Messages show the host, so it must not
+   * contain a secret.
+   */
   isInHost(url: string): boolean {
     return /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   }
 
-  /** Names URL parameters that seem secrets but have no placeholder. */
+  /** Returns the names of URL parameters that seem to be secrets but contain no placeholder. */
   cleartextSecretsIn(url: string): string[] {
     return [...url.matchAll(secretParameter)]
       .filter(([, , value = '']) => this.namesIn(value).length === 0)
       .map(([, name = '']) => name);
   }
 
-  /** The result must not be logged. */
+  /** Replaces the placeholders by their values. The result must not be logged. */
   fillIn(text: string, read: (name: string) => string): string {
     return text.replace(this.#wellFormed, (_, name: string) => read(name));
   }

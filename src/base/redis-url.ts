@@ -8,14 +8,17 @@ interface RedisNode {
 /** Parsed REDIS_URL. Do not log it: it contains passwords. */
 export interface RedisTarget {
   readonly kind: 'server' | 'sentinel' | 'cluster';
-  /** The server, the sentinels, or some servers of the cluster. At least one. */
+  /**
+   * Addresses of the server, of the sentinels, or of some servers of the cluster. There is at least
+   * one.
+   */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
   /** User of the data servers. The sentinels have their own user. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
-  /** IPv4 (4), IPv6 (6), or `null` for both. */
+  /** Kind of addresses to use: IPv4 (4), IPv6 (6), or `null` for both. */
   readonly family: number | null;
   readonly sentinel: {
     readonly name: string;
@@ -38,7 +41,10 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/** @throws ConfigError, whose message omits the URL because it may contain a password */
+/**
+ * Parses REDIS_URL.
+ * @throws ConfigError, whose message omits the URL because it may contain a password
+ */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {

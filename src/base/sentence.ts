@@ -5,9 +5,9 @@ import { capitalise } from './wording.ts';
 
 interface NamedOption {
   readonly option: string;
-  /** Empty if only the option's name is mentioned. */
+  /** Value of the option. Empty if the sentence mentions only the option's name. */
   readonly value: string;
-  /** True for the form `with name=value`. */
+  /** True if the sentence recommends the option, in the form `with name=value`. */
   readonly isRecommended: boolean;
 }
 
@@ -53,7 +53,7 @@ export function write(sentence: Sentence, { name, preposition }: Naming = parame
   return texts.join('');
 }
 
-/** Leaves an option name unchanged. */
+/** Capitalises the first word of a sentence. Leaves an option name unchanged. */
 export function capitaliseSentence(sentence: Sentence): Sentence {
   if (typeof sentence === 'string') return capitalise(sentence);
   return sentence.map((part, index) => (index === 0 && typeof part === 'string' ? capitalise(part) : part));

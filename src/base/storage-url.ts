@@ -47,13 +47,16 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/** @throws ConfigError, whose message omits the URL because it may contain a password */
+/**
+ * Parses STORAGE_URL.
+ * @throws ConfigError, whose message omits the URL because it may contain a password
+ */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  // A URL scheme, even without its colon or slashes, but not a drive letter.
+  // Matches the scheme of a URL, even without its colon or slashes, but not a drive letter.
   if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
     return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };

@@ -96,9 +96,9 @@ export interface Phase {
 const leastMs = 250;
 
 /**
- * Runs the phases in order. The first ones stop the intake, and the last ones stop services that
- * other phases need. Logs a phase that fails or is late and continues. Takes at most `totalMs`,
- * plus `leastMs` for each remaining phase. Returns true if all phases succeeded in time.
+ * Runs the phases in order. The first phases stop the intake, and the last phases stop services
+ * that other phases need. Logs a phase that fails or is late and continues. Takes at most
+ * `totalMs`, plus `leastMs` for each remaining phase. Returns true if all phases succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

@@ -131,7 +131,7 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 
 /**
  * If a value fits no variant of a union, keeps only the errors of the variants that have its type.
- * If there are none, keeps only the error of the union, which is the last.
+ * If no variant has this type, keeps only the error of the union, which is the last error.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const selection: SchemaError[] = [];
@@ -238,7 +238,10 @@ export function idProblem(id: string): string | null {
   return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
 }
 
-/** Returns why a string cannot be compared with ids, keys or patterns, or `null`. */
+/**
+ * Returns the reason why a string cannot be compared with ids, keys or patterns, or `null` if it
+ * can.
+ */
 export function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
   if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;

@@ -46,8 +46,8 @@ export function shorten(text: string, max: number): string {
 // different names look alike.
 
 /**
- * Content of a character class. It lacks the two joiners, because emoji and several scripts need
- * them.
+ * Content of a character class that matches hidden characters. The two zero-width joiners are
+ * omitted, because emoji and several scripts need them.
  */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';

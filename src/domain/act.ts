@@ -15,7 +15,7 @@ export const serviceActor: Actor = { kind: 'service', name: null };
 
 /** A completed act, with counts instead of record ids, and never a secret. */
 export interface Act {
-  /** Noun and verb, such as `key.created`. */
+  /** Name of the act: a noun and a verb, such as `key.created`. */
   readonly action: `${string}.${string}`;
   /** Environment of the act. `null` for an act that concerns the whole service. */
   readonly environmentId: number | null;

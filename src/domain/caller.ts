@@ -32,7 +32,7 @@ interface CallerSession {
 export interface KeyRefusal {
   readonly sentence?: string | undefined;
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id in the key, or `null`. */
+  /** Public id that the key contains, or `null` if it contains none. */
   readonly keyId: string | null;
 }
 

@@ -86,7 +86,10 @@ function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** Position, from 0, of `column_1`, `column_2` and so on. `null` for other names. */
+/**
+ * Returns the position, from 0, that a name such as `column_1` or `column_2` states. Returns `null`
+ * for other names.
+ */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;

@@ -87,7 +87,7 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Event name. `*`: every event without an entry of its own. */
+  /** Name of the event. `*` means every event that has no entry of its own. */
   readonly key: string;
   /** 0 means forever. */
   readonly days: number;
@@ -139,11 +139,12 @@ export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][
 
 const separators = /[\s_.-]+/u;
 /**
- * Splits `monthlyActive` and `APIKey`. A word may end with a digit only before a capitalised word.
+ * Splits names such as `monthlyActive` and `APIKey` into words. A word may end with a digit only
+ * before a capitalised word.
  */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** `Account Tier` for `account_tier` and `accountTier`. */
+/** Returns a name for display, such as `Account Tier` for `account_tier` or `accountTier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
   // A key without words, such as `__`, would not be visible.

@@ -4,7 +4,7 @@ export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 
-/** `not_found`: neither a profile nor a reference had this id. */
+/** Outcome for one id. `not_found`: neither a profile nor a reference had this id. */
 export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
 export type DeletionOutcome = (typeof deletionOutcomes)[number];
 

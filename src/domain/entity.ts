@@ -14,10 +14,12 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** A JSON object with none of these keys is not a record. */
+/**
+ * Keys of which a record has at least one. A JSON object with none of these keys is not a record.
+ */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** A search for profiles compares the id and these properties. */
+/** Properties that a search for profiles compares, in addition to the id. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
 /** Properties that every profile has. Exports contain them, and loads ignore them. */

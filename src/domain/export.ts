@@ -21,10 +21,14 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/** A row matches a list if it matches any item. An empty list matches all rows. */
+/**
+ * An export request. A row matches a list of the request if it matches any item of the list. An
+ * empty list matches all rows.
+ */
 export interface ExportRequest {
   /**
-   * ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive. `null` means no limit.
+   * Range of times, in ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive.
+   * `null` means no limit.
    */
   readonly from: string | null;
   readonly to: string | null;
@@ -36,7 +40,7 @@ export interface ExportRequest {
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** An event matches by kind or name. If both are empty, all events match. */
+  /** An event matches by kind or name. If both lists are empty, all events match. */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
@@ -117,7 +121,9 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`: names of datasets, or kinds or names of events. */
+/**
+ * Reads the field `event_type`. It contains names of datasets, kinds of events or names of events.
+ */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
@@ -133,7 +139,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** Body with which a caller would make this request, without empty values. */
+/** Returns the body with which a caller would make this request, without empty values. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, options, exclusions, layout, format, compression } = request;
   const all: Readonly<Record<string, unknown>> = {

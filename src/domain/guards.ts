@@ -7,7 +7,7 @@ import { formatCount, plural } from '../base/wording.ts';
 
 const MIN_USUAL_LOADS = 3;
 
-/** A number, or a percentage of the file's records. */
+/** A limit: a number of records, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
 /** A load that exceeds one of these limits fails without writing anything. */
@@ -60,7 +60,10 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/** `usual`, or figures as an object, JSON, or text such as `rows=900.. max_rejected=2%`. */
+/**
+ * Reads a volume guard: `usual`, or figures as an object, JSON, or text such as `rows=900..
+ * max_rejected=2%`.
+ */
 export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
   if (value === 'usual') return value;
   const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
@@ -103,7 +106,7 @@ function isNames(value: unknown): boolean {
   );
 }
 
-/** `columns` is `null` if the file is not a table. */
+/** Figures of a file. `columns` is `null` if the file is not a table. */
 export interface FileFigures {
   readonly rows: number;
   readonly rejected: number;
@@ -115,7 +118,7 @@ interface Expected {
   readonly rejected: number;
   /**
    * `needed` are the columns that the file must have. `allowed` are all columns that it may have.
-   * `null` if the file may have any columns.
+   * `columns` is `null` if the file may have any columns.
    */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }

@@ -41,7 +41,7 @@ export interface ShownJob {
   readonly fileSize: number;
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  /** Start of the current or latest work (planning or loading). `null` before the first. */
+  /** Start of the current or latest work (planning or loading). `null` before the first work. */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
 }

@@ -48,7 +48,9 @@ export const JOB_EXPIRED = 'job_expired';
 /** The load would change or remove more than its limits allow. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** JSON arrays and Parquet are converted to NDJSON on receipt. */
+/**
+ * Formats of stored files. JSON arrays and Parquet are converted to NDJSON when they are received.
+ */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
@@ -97,7 +99,7 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** Behaviour if profiles have changed since the plan. */
+/** Behaviour of a plan if profiles have changed since it was made. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
@@ -143,7 +145,7 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** The unit of work and retry: bytes up to the end of a record. */
+/** A chunk of a file: the unit of work and retry. It ends at the end of a record. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
@@ -176,7 +178,9 @@ export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
 }
 
-/** `unknown`: refused before the kind was known. */
+/**
+ * Kinds by which records are counted. `unknown`: the record was refused before its kind was known.
+ */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'

@@ -18,7 +18,7 @@ export function optionsByName<Option>(
   return options;
 }
 
-/** Values by option name. Unknown names are ignored. */
+/** Values of a request by option name. Unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**
@@ -58,7 +58,10 @@ export class OptionTable {
     };
   }
 
-  /** Returns the violated rule, which follows the option's name in a message, or `null`. */
+  /**
+   * Returns the rule that a value violates, or `null`. The rule follows the option's name in a
+   * message.
+   */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, max = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];

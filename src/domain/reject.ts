@@ -201,7 +201,10 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Shape of the first two and the last two characters. Used for long values, such as JSON. */
+/**
+ * Returns the shape of the first two and the last two characters. It is used for long values, such
+ * as JSON.
+ */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;

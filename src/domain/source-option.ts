@@ -9,7 +9,7 @@ export interface SourceOption {
   readonly range?: readonly [min: number, max: number];
   readonly choices?: readonly string[];
   readonly argument: string;
-  /** Sentence without a full stop. */
+  /** Description of the option: a sentence without a full stop. */
   readonly description: string;
   /** Text such as `must be true or false`, which follows the option's name in a message. */
   readonly rule: string;
@@ -27,7 +27,7 @@ export interface SourceOption {
   readonly isOfOneFile?: boolean;
 }
 
-/** In `SourceOptions`, option names are in camel case. */
+/** Options that one part of sluice adds. In `SourceOptions`, their names are in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
   /** A missing option is not a contradiction: a form or `options_of` may add it. */

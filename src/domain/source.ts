@@ -33,7 +33,7 @@ export interface SourceOptions {
   readonly skipFooter?: number;
   readonly comment?: string;
   readonly nulls?: readonly string[];
-  /** Items such as `Seats=number` (`readCellType`). */
+  /** Types of columns, as items such as `Seats=number` (`readCellType`). */
   readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
   readonly apostrophes?: 'remove' | 'keep';
@@ -61,7 +61,7 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Number of the header's line, from 1. `null` without a header. */
+  /** Number of the header's line, from 1. `null` if there is no header. */
   readonly headerLine: number | null;
   /** Names of the first MAX_READ_AS_COLUMNS columns. A `map` must spell them the same way. */
   readonly columns: readonly string[];

@@ -96,7 +96,10 @@ export const originKinds = ['api_key', 'person', 'schedule', 'inbox', 'command_l
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
-  /** Id of the key or person, name of the schedule, or path in the inbox. `null` without a name. */
+  /**
+   * Id of the key or person, name of the schedule, or path in the inbox. `null` if there is no
+   * name.
+   */
   readonly name: string | null;
 }
 

@@ -161,7 +161,8 @@ Ctrl-C, which cancels the export.`,
 });
 
 /**
- * Refuses a folder with files, because exported files would be mixed with them. @throws UsageError
+ * Refuses a folder with files, because exported files would be mixed with them.
+ * @throws UsageError
  */
 async function requireEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -172,7 +173,10 @@ async function requireEmpty(folder: string): Promise<void> {
   await requireWritable(dirname(resolve(folder)));
 }
 
-/** Checks before the export begins. @throws UsageError if the folder is not writable */
+/**
+ * Checks before the export begins that the folder can be created.
+ * @throws UsageError if the folder is not writable
+ */
 async function requireWritable(parent: string): Promise<void> {
   try {
     await mkdir(parent, { recursive: true });

@@ -15,7 +15,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** To get new links, read the job again. */
+/** Lifetime of links. To get new links, callers read the job again. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -26,7 +26,10 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** `manifest` is `null` before the files exist and after they have been removed. */
+/**
+ * Links to the files of an export. `manifest` is `null` before the files exist and after they have
+ * been removed.
+ */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -150,6 +153,7 @@ export type LinkedFile = ExportFile & {
 };
 
 /**
+ * Finds the file to which a link leads.
  * @throws InputError `not_found` for a link not signed by sluice, `link_expired` or `job_expired`
  * for a link that is no longer valid
  */
@@ -186,8 +190,8 @@ async function findActor(db: Database, holder: LinkHolder | null): Promise<Actor
 }
 
 /**
- * The range [start, end) must not be empty. @throws InputError `job_expired` if the file no longer
- * exists
+ * Opens a range of the file. The range [start, end) must not be empty.
+ * @throws InputError `job_expired` if the file no longer exists
  */
 export async function openLinkedFile(
   { files }: Pick<ExportContext, 'files'>,

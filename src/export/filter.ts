@@ -12,7 +12,7 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** `null` if all users are exported. */
+  /** Condition for the selected users. `null` if all users are exported. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
   /** Source of events with the columns of `sluice.events`, which is the default. */
@@ -131,7 +131,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** `alias` must not come from a user. */
+/** Condition for the rows of an environment. `alias` must not come from a user. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }
@@ -157,15 +157,15 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
 }
 
 /**
- * For this condition, PostgreSQL can use a hash table or an index. With `= any(…)`, it would
- * compare every row with every item.
+ * Uses `in (select …)`, for which PostgreSQL can use a hash table or an index. With `= any(…)`, it
+ * would compare every row with every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** A row whose column is null is kept. */
+/** Condition that excludes the given values. A row whose column is null is kept. */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -189,7 +189,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** In patterns, `*` matches any number of characters. */
+/** Values to exclude. In `patterns`, `*` matches any number of characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
@@ -234,7 +234,7 @@ function instant(iso: string): RawBuilder<Date> {
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }
 
-/** Microseconds since 1970, which are not exact after the year 2255. */
+/** Returns microseconds since 1970. They are not exact after the year 2255. */
 export function microsOf(iso: string): number {
   const { seconds, micros } = partsOf(iso);
   return seconds * 1e6 + micros;

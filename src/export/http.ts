@@ -204,7 +204,7 @@ const fromLink = () => text('From the link.');
 const params = worded(
   Type.Object({
     job_id: matching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
-    // PostgreSQL rejects strings with U+0000.
+    // The name must not contain U+0000, because PostgreSQL rejects it.
     filename: matching(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
   }),
   noSuchFile,

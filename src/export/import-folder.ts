@@ -85,7 +85,10 @@ export async function importFolder(
   return { exitCode, json };
 }
 
-/** @throws CommandFailed if the folder does not match its manifest */
+/**
+ * Reads the manifest of the folder and compares the files with it.
+ * @throws CommandFailed if the folder does not match its manifest
+ */
 async function requireWhole(folder: string): Promise<Manifest> {
   const { differences } = await verifyExport(folder);
   const [first] = differences;
@@ -171,7 +174,7 @@ async function restoreFile(
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
   const { readBack, text } = formatWriters[formatOf(file)];
   for await (const { bytes } of rowBlocks(readBack(path), text)) {
-    // JSON escapes line breaks within values.
+    // Only ends of rows are line breaks, because JSON escapes line breaks within values.
     yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
   }
 }

@@ -7,7 +7,10 @@ import type { ExportLinks, FileLink } from './file-links.ts';
 import { renderExportRun } from './manifest.ts';
 import { type Export, readExports } from './store.ts';
 
-/** @throws InputError `not_found`, also for another environment and other kinds of jobs */
+/**
+ * Finds an export.
+ * @throws InputError `not_found`, also for another environment and other kinds of jobs
+ */
 export async function requireExport(
   { db }: Pick<ExportContext, 'db'>,
   environmentId: number,

@@ -50,7 +50,7 @@ export interface DatasetSummary {
   readonly contentSha256: string | null;
 }
 
-/** A name of this form cannot lead outside the folder. */
+/** Form of the file names in a manifest. A name of this form cannot lead outside the folder. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -179,6 +179,7 @@ async function findProblem(
 const findManifestProblems = compileSchema(manifest);
 
 /**
+ * Reads the manifest in a folder.
  * @throws InputError if the file is missing, is not a manifest, or lists file names that exports
  * never write
  */
@@ -213,7 +214,9 @@ export function formatOf({ filename }: Pick<Manifest['files'][number], 'filename
   return name;
 }
 
-/** The files may already have expired. */
+/**
+ * Facts that a manifest states about an export. The files of the export may already have expired.
+ */
 type ExportFacts = Pick<Export, 'written'> &
   Pick<RunFacts<ExportCounts>, 'jobId' | 'type' | 'status' | 'cursor' | 'failure'>;
 

@@ -188,7 +188,7 @@ export class ExportOptions {
   }
 
   findProblems(body: unknown): Problem[] {
-    // Compiled on first use, because most commands do not read a request.
+    // The schema is compiled on first use, because most commands do not read a request.
     this.#findProblems ??= compileSchema(this.schema);
     return this.#findProblems(body);
   }
@@ -215,8 +215,9 @@ export class ExportOptions {
   }
 
   /**
-   * Periods such as the last seven days end at `now`. @throws FinalFailure if a segment or an
-   * option no longer exists
+   * Returns the conditions for the users that a request selects or excludes. Periods such as the
+   * last seven days end at `now`.
+   * @throws FinalFailure if a segment or an option no longer exists
    */
   async selectUsers(
     db: Database,
@@ -235,7 +236,10 @@ export class ExportOptions {
     };
   }
 
-  /** Ignoring an option that this build lacks would export more than was requested. */
+  /**
+   * Finds an option. An option that this build lacks is an error, because ignoring it would export
+   * more than was requested.
+   */
   #option(name: string): ExportOption {
     const option = this.#options.get(name);
     if (option !== undefined) return option;

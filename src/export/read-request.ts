@@ -96,7 +96,7 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<ExportOptions['schema']>, keyof Lists> & Lists;
 
-/** Aliases of fields. The field wins over its alias. */
+/** Names of fields by their aliases. If a request contains both, the field wins over its alias. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
@@ -150,7 +150,7 @@ function distinct(texts: readonly string[] = []): string[] {
   return [...new Set(texts)];
 }
 
-/** `from` is inclusive and `to` is exclusive. `null` for an open end. */
+/** `from` is inclusive and `to` is exclusive. `null` means an open end. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;

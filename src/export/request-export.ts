@@ -39,7 +39,7 @@ import { findUnknownSegments } from './segments.ts';
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
-/** If counting the rows of a file takes longer, an estimate is used. */
+/** If counting the rows of a file takes longer than this, an estimate is used. */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
@@ -48,13 +48,14 @@ export interface ExportExtras {
   /** Retention period of the files. `null` uses the settings. */
   readonly retentionDays?: number | null;
   readonly warnings?: readonly ExportWarning[];
-  /** Runs in the transaction that creates the export. */
+  /** Further work that runs in the transaction that creates the export. */
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
 
 /**
- * A repeated idempotency key returns the job id of the first export. @throws InputError with all
- * problems, or for a conflict
+ * Creates an export and returns its job id. For a repeated idempotency key, returns the job id of
+ * the first export.
+ * @throws InputError with all problems, or for a conflict
  */
 export async function requestExport(
   context: ExportContext,
@@ -130,7 +131,10 @@ interface Lookup {
   readonly exportOptions: ExportOptions;
 }
 
-/** @throws InputError with all problems, including names that the environment lacks */
+/**
+ * Checks a request.
+ * @throws InputError with all problems, including names that the environment lacks
+ */
 async function requireValid(lookup: Lookup, environmentId: number, reading: ReadRequest): Promise<void> {
   const { db } = lookup;
   const [first, ...more] = [...reading.problems, ...(await lookUpNames(lookup, environmentId, reading))];
@@ -199,10 +203,13 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/** If the whole preview takes longer, the response is 503. */
+/** If the whole preview takes longer than this, the response is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
-/** @throws InputError with all problems of the body */
+/**
+ * Computes a preview of the files that a request would export.
+ * @throws InputError with all problems of the body
+ */
 export async function previewExport(
   context: PreviewContext,
   environmentId: number,

@@ -48,8 +48,8 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // Workers of earlier attempts are dead or paused. A paused one that resumes removes its own
-    // files.
+    // Workers of earlier attempts are dead or paused. If a paused worker resumes, it removes its
+    // own files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -131,7 +131,7 @@ async function complete(
 ): Promise<void> {
   const due = await inTaskTransaction(context.pool, claim, async ({ db }) => {
     if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
-    // The change log must still contain all changes since the cursor.
+    // The export is complete only if the change log still contains all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);

@@ -58,7 +58,10 @@ export async function findUnknownSegments(
     .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
 }
 
-/** @throws FinalFailure if a segment no longer exists */
+/**
+ * Returns the conditions for the segments to exclude.
+ * @throws FinalFailure if a segment no longer exists
+ */
 export async function excludedSegments(
   db: Database,
   scope: SegmentScope,

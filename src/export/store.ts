@@ -166,8 +166,8 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
 }
 
 /**
- * Ends the export and deletes its task. The result includes the task's id. `null` if the export had
- * already ended.
+ * Ends the export and deletes its task. The result includes the task's id. Returns `null` if the
+ * export had already ended.
  */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
@@ -181,8 +181,8 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
 }
 
 /**
- * Failed and cancelled exports that may have left files. They ended at least one lease ago, so no
- * worker is writing any more.
+ * Finds failed and cancelled exports that may have left files. These exports ended at least one
+ * lease ago, so no worker is writing any more.
  */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(prepared(db))
@@ -200,7 +200,10 @@ function withFiles(db: Database) {
     .orderBy('ended_at');
 }
 
-/** `days` applies to exports without a retention period of their own. */
+/**
+ * Finds exports whose retention period is over. `days` applies to exports without a retention
+ * period of their own.
+ */
 export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
@@ -208,7 +211,10 @@ export function findExpired(db: Database, days: number, limit: number) {
     .execute();
 }
 
-/** The files remain listed, so that a removed file differs from a wrong link. */
+/**
+ * Records that the files were removed. The files remain listed, so that a removed file differs from
+ * a wrong link.
+ */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
@@ -247,7 +253,10 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     failure: toFailure(failureCode, failureMessage),
     /** All files that were written, including expired ones. */
     written: files.get(row.exportId) ?? [],
-    /** Downloadable files. Empty until completion and after their expiry. */
+    /**
+     * Files that can be downloaded. The list is empty before the export has completed and after the
+     * files have expired.
+     */
     files: filesExpiredAt === null ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));

@@ -111,7 +111,10 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** The message is the path followed by `what`, such as `must be text`. */
+  /**
+   * Reports a problem of the value. The message is the path followed by `what`, such as `must be
+   * text`.
+   */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -120,7 +123,10 @@ export class Place {
     this.report(what, this.name);
   }
 
-  /** Reports items whose member `name` repeats an earlier one. Other members may be invalid. */
+  /**
+   * Reports items whose member `name` has the same value as in an earlier item. The other members
+   * of the items may be invalid.
+   */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
     for (const item of this.items) {

@@ -33,8 +33,8 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
 }
 
 /**
- * Returns a function for `TextRule.problem` that limits the size of a string in bytes. Other code
- * limits the size in bytes, too.
+ * Returns a function for `TextRule.problem` that limits the size of a string in bytes. It is for
+ * strings whose size in bytes other code limits, too.
  */
 export const atMostBytes = (max: number) => (value: string) => {
   const bytes = new TextEncoder().encode(value).length;
@@ -105,7 +105,7 @@ interface SchemaProblem {
   readonly keys: Keys;
   /** Text such as `must be text`, which follows the place in the message. */
   readonly what: string;
-  /** Where the message points: `parent` if the value is missing. */
+  /** The place to which the message points: `parent` if the value is missing. */
   readonly at: 'value' | 'name' | 'parent';
 }
 
@@ -284,7 +284,8 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // Here, `required` is the name of a member in the file. So its value is a schema, not a list.
+    // Here, `required` is the name of a member in the file, so the value of `required` is a schema
+    // and not a list.
     copy['required'] = published(required);
   }
   return copy;

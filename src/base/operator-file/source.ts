@@ -31,7 +31,7 @@ export interface Position {
 export interface FileProblem extends Position {
   /** Path of the faulty value. Empty if the problem concerns the whole file. */
   readonly path: string;
-  /** Begins with the path and states the problem and its cure. */
+  /** Message that begins with the path and states the problem and its cure. */
   readonly message: string;
 }
 
@@ -40,8 +40,8 @@ export class FileProblems {
   #count = 0;
 
   /**
-   * Problems in the order of the file. If there are more than MAX_OPERATOR_FILE_PROBLEMS, the ones
-   * added later are missing.
+   * Problems in the order of the file. If there are more than MAX_OPERATOR_FILE_PROBLEMS, the
+   * problems that were added last are missing.
    */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
@@ -116,8 +116,8 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
 }
 
 /**
- * Returns the offset of a token that is nested too deep, or `null`. Not recursive, because nesting
- * is not limited yet.
+ * Returns the offset of a token that is nested too deep, or `null`. The search is not recursive,
+ * because the nesting has not been limited yet.
  */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);

@@ -90,7 +90,10 @@ export class Sandbox {
   #processorMsBefore = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @throws TransientError if the process cannot start. */
+  /**
+   * Starts the child process.
+   * @throws TransientError if the process cannot start.
+   */
   constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
     this.#limits = limits;
     this.#child = start(fileURLToPath(file), limits.heapMib);
@@ -115,6 +118,7 @@ export class Sandbox {
   }
 
   /**
+   * Returns the next item of the task.
    * @throws InputError if the task refuses its input or needs too much memory or time. Errors of
    * `ask` are also thrown.
    */
@@ -247,7 +251,7 @@ const tickMs = 10;
 function processorMs(pid: number | undefined): number | null {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // In this file, the program's name is in brackets and can contain blanks.
+    // In /proc/PID/stat, the program's name is in brackets and can contain blanks.
     const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
     return tickMs * (Number(fields[11]) + Number(fields[12]));
   } catch {

@@ -70,6 +70,7 @@ export class Sandboxes {
   }
 
   /**
+   * Runs a task in a sandbox when it is its turn, and yields the items of the task.
    * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
    * memory or time), TransientError if it gets no turn in time. Errors from `ask` and the signal's
    * reason are also thrown.

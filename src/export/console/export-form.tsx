@@ -32,7 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** The page address has the form's fields, so they survive a reload. */
+/** The page address contains the values of the form, so the values survive a reload. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -151,7 +151,7 @@ function Events(part: Part): VNode {
   );
 }
 
-/** The new export contains only what changed after the chosen one. */
+/** The new export contains only what has changed since the chosen export. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
   const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');

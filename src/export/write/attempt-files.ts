@@ -61,7 +61,7 @@ interface StoredFile {
 }
 
 export class StoredFileWriter {
-  /** Number of bytes stored so far. Excludes those that are still being compressed. */
+  /** Number of bytes stored so far, without the bytes that are still being compressed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -103,7 +103,7 @@ const deflate = promisify(deflateRaw);
  * processor.
  */
 const level = 2;
-/** Initial memory for a compressed block, which can grow. */
+/** Initial size of the memory for a compressed block. The memory can grow. */
 const packedBytes = 64 * 1024;
 const windowBytes = 32 * 1024;
 /** Header of a gzip member: magic number, deflate, no flags, no time, no extra flags, Unix. */

@@ -112,13 +112,14 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** PostgreSQL limits the columns of a result to 1664. */
+/** Maximum number of columns of a CSV file. PostgreSQL limits the columns of a result to 1664. */
 const maxColumns = 1500;
-/** A load accepts a header of at most 1 MiB. */
+/** Maximum size of a header. A load accepts a header of at most 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
 /**
- * `names` have their own columns, sorted by bytes. `hasOthers`: further properties share a column.
+ * Returns the properties that are exported as columns. The properties in `names`, sorted by bytes,
+ * have their own columns. `hasOthers` is true if further properties share a column.
  */
 async function listPropertyColumns(
   db: Database,
@@ -139,7 +140,8 @@ async function listPropertyColumns(
 }
 
 /**
- * If a property in metadata has the name of an automatic one, only the automatic one has a column.
+ * If a property in metadata has the name of an automatic property, only the automatic property has
+ * a column.
  */
 function anyHas(
   db: Database,
@@ -167,7 +169,7 @@ function fitting(names: readonly string[]): string[] {
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
-/** A load reads the heading `metadata.x` as the property x. */
+/** Returns the heading of a property. A load reads the heading `metadata.x` as the property x. */
 export function heading(name: string): string {
   const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
   return isTaken ? `metadata.${name}` : name;

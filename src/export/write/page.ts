@@ -123,7 +123,8 @@ const withLost = sql`coalesce(
 ) as metadata`;
 
 /**
- * Profiles of a stream, each at the time of its last change. `null` if only events are requested.
+ * Returns a query for the profiles of a stream, each at the time of its last change. Returns `null`
+ * if only events are requested.
  */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
@@ -214,6 +215,9 @@ function selected(
 
 export interface DatasetSelect {
   readonly header: Buffer;
-  /** `filter` must be that of `selectDataset`, except for its `events`. */
+  /**
+   * Returns the query. `filter` must equal the filter that `selectDataset` got, except for its
+   * `events`.
+   */
   selectFrom(filter: Filter): Compilable;
 }

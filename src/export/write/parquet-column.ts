@@ -16,7 +16,7 @@ export class ParquetColumn {
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** Definition level of each row: 1, or 0 without a value. */
+  /** Definition level of each row: 1, or 0 if the row has no value. */
   #levels: number[] = [];
   #nulls = 0;
 
@@ -28,8 +28,8 @@ export class ParquetColumn {
   }
 
   /**
-   * The bytes have the form that COPY writes. No bytes mean null, because even an empty string has
-   * quotes.
+   * Adds a value. The bytes have the form that COPY writes. If there are no bytes, the value is
+   * null, because even an empty string has quotes.
    */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
@@ -100,7 +100,9 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Compresses the values, not the levels. Returns the size before compression. */
+/**
+ * Writes a page. Compresses the values, but not the levels. Returns the size before compression.
+ */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

@@ -148,7 +148,7 @@ export class ParquetFile {
     };
   }
 
-  /** `offset` is the position in the file, so it is not reset. */
+  /** Stores the encoded bytes. `offset` is the position in the file, so it is not reset. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -156,7 +156,10 @@ export class ParquetFile {
   }
 }
 
-/** Property values as text. Empty if the value has a different type. */
+/**
+ * Functions that write a property value as text. The text is empty if the value has a different
+ * type.
+ */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),

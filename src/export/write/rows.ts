@@ -33,7 +33,7 @@ export const csvText: RowText = {
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
 };
 
-/** Complete rows, including their line breaks. */
+/** A block of complete rows, including their line breaks. */
 export interface RowBlock {
   readonly bytes: Buffer;
   /** The last end equals the length of `bytes`. */
@@ -122,7 +122,7 @@ function csvEnds(): (piece: Buffer) => number[] {
 // Reads values as bytes, for the speed of exports. Only values with escapes become strings.
 // `selectValues` describes the rows.
 
-/** Minimum number of bytes for which `set` is faster than a loop. */
+/** Minimum number of bytes for which copying with `set` is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
@@ -219,7 +219,7 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
   return null;
 }
 
-/** A bigint if a number could not represent all digits. */
+/** Reads an integer. Returns a bigint if a number could not represent all digits. */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {
     const whole = BigInt(bytes.toString('latin1', start, end));

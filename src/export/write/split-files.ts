@@ -73,7 +73,7 @@ abstract class FileSeries {
   }
 }
 
-/** Each file begins with the header. */
+/** Writes rows of text to files. Each file begins with the header. */
 export class SplitFiles extends FileSeries implements DatasetSink {
   readonly takesValues = false;
   readonly #header: Buffer;
@@ -117,7 +117,7 @@ export interface FileRows {
   readonly owner?: FileOwner;
 }
 
-/** A capability for which files are written outside an export. */
+/** A capability that writes files outside an export. */
 export interface FileOwner {
   readonly fields: readonly PropertyField[];
   openIds(): IdSink;
@@ -138,7 +138,7 @@ export interface FileFacts {
 }
 
 export interface GroupFile {
-  /** The row has the form that COPY writes, including the line break. */
+  /** Adds a row. It has the form that COPY writes, including the line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
   /** Ends a row group. Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;

@@ -24,7 +24,7 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/** Returns the number of rows that PostgreSQL reports. */
+/** Yields the rows of a stream. At the end, returns the number of rows that PostgreSQL reports. */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,

@@ -60,13 +60,14 @@ export interface WrittenExport {
   readonly endedAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
-  /** The manifest is the last file. */
+  /** All files that were written. The manifest is the last of them. */
   readonly files: readonly ExportFile[];
 }
 
 /**
- * Memory use does not grow with the data. After a failure or an abort, no file and no running
- * statement remain. @throws errors from PostgreSQL and the store, or the signal's reason
+ * Writes the files of an export. Memory use does not grow with the data. After a failure or an
+ * abort, no file and no running statement remain.
+ * @throws errors from PostgreSQL and the store, or the signal's reason
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -230,7 +231,8 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // Rows of removed profiles lack the times that the content hash omits.
+  // There is no content hash with removed profiles, because their rows lack the times that the hash
+  // omits.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
