@@ -5,9 +5,9 @@ import { READ_BYTES } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 
 /**
- * Received files and exports in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), by
- * STORAGE_URL. A file is visible once it is complete and durable. Paths never contain a user's
- * text.
+ * Stores received files and exports, in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
+ * STORAGE_URL specifies. A file is visible once it is complete and durable. Paths never contain a
+ * user's text.
  */
 export interface FileStore {
   /**
@@ -22,7 +22,7 @@ export interface FileStore {
   /** Returns the size in bytes, or `null` for a missing file. */
   size(ref: FileRef): Promise<number | null>;
   /**
-   * Returns exactly [start, end).
+   * Returns exactly the bytes [start, end).
    * @throws Fault if the file ends before `end`, MissingFileError if it does not exist
    */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
@@ -52,7 +52,7 @@ export interface FileStore {
 }
 
 export interface PresignedLink {
-  /** Browsers suggest this name. It is generated and does not come from a user. */
+  /** Name that browsers suggest for the file. It is generated and does not come from a user. */
   readonly filename: string;
   readonly contentType: string;
   /** The time at which the link expires, at most MAX_PRESIGNED_SECONDS from now. */
@@ -62,7 +62,7 @@ export interface PresignedLink {
 export interface FileWriter {
   /** Name after `commit`. */
   readonly ref: FileRef;
-  /** Resolves when more bytes may follow and the buffer may be reused. */
+  /** Writes bytes. Resolves when more bytes may follow and the buffer may be reused. */
   write(bytes: Uint8Array): Promise<void>;
   /** Makes the file durable and visible. */
   commit(): Promise<FileRef>;
@@ -90,7 +90,7 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
   return hash.digest('hex');
 }
 
-/** Generated name, never chosen by a user. */
+/** Name of a stored file. It is generated, never chosen by a user. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
@@ -121,7 +121,10 @@ export function isRef(text: string): text is FileRef {
   return refPattern.test(text);
 }
 
-/** Throws `Fault` if the text does not name a file. Such text indicates a bug or an attack. */
+/**
+ * Checks the name of a file. Throws `Fault` if the text does not name a file. Such text indicates a
+ * bug or an attack.
+ */
 export function checkRef(ref: string): FileRef {
   if (!isRef(ref)) throw new Fault('not the name of a stored file');
   return ref;

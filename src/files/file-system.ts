@@ -60,7 +60,7 @@ async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/** A folder is durable only after its parent has been synced. */
+/** Syncs a folder and its parents. A folder is durable only after its parent has been synced. */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
     await syncFolder(at);
@@ -183,7 +183,7 @@ interface NewFile {
   readonly touchMs: number;
 }
 
-/** Syncs after every FILE_SYNC_BYTES, so that `commit` has little to sync. */
+/** Syncs the file after every FILE_SYNC_BYTES, so that `commit` has little to sync. */
 class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;
@@ -208,7 +208,10 @@ class FileSystemWriter implements FileWriter {
     });
   }
 
-  /** @throws TransientError if the directory cannot be written. */
+  /**
+   * Creates the unfinished file.
+   * @throws TransientError if the directory cannot be written.
+   */
   static async create(file: NewFile): Promise<FileSystemWriter> {
     await attempt('creating a directory', mkdir(path.dirname(file.draft), { recursive: true, mode: 0o700 }));
     const handle = await attempt('creating a file', open(file.draft, 'wx', 0o600));

@@ -29,7 +29,8 @@ const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
 /**
- * Maximum number of connections per process. A download occupies one even if its client is slow.
+ * Maximum number of connections per process. A download occupies a connection even if its client is
+ * slow.
  */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
@@ -68,7 +69,7 @@ export class S3Bucket {
     await this.#try('storing a file', this.#client.send(new PutObjectCommand(input)));
   }
 
-  /** Returns the upload's id. The file is invisible until `completeUpload`. */
+  /** Begins an upload and returns its id. The file is invisible until `completeUpload`. */
   async beginUpload(key: string): Promise<string> {
     const request = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
     const { UploadId } = await this.#try('beginning a file', request);
@@ -76,7 +77,7 @@ export class S3Bucket {
     return UploadId;
   }
 
-  /** Parts are numbered from 1. Returns the tag for `completeUpload`. */
+  /** Uploads a part. Parts are numbered from 1. Returns the tag for `completeUpload`. */
   async putPart(
     key: string,
     uploadId: string,
@@ -99,6 +100,7 @@ export class S3Bucket {
   }
 
   /**
+   * Joins the parts of an upload and makes the file visible.
    * @throws MissingFileError if the upload was aborted, or completed by a request whose response
    * was lost.
    */
@@ -108,7 +110,7 @@ export class S3Bucket {
     await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
   }
 
-  /** A missing upload is not an error. */
+  /** Aborts an upload. A missing upload is not an error. */
   async abortUpload(key: string, uploadId: string): Promise<void> {
     const input = { ...this.#at(key), UploadId: uploadId };
     try {
@@ -119,7 +121,8 @@ export class S3Bucket {
   }
 
   /**
-   * `end` is `null` for the rest of the object.
+   * Opens an object for reading from `start` to `end`. If `end` is `null`, reads to the end of the
+   * object.
    * @throws Fault if S3 returns a different range
    */
   async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
@@ -239,8 +242,8 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers lack the trailing checksums that the SDK sends by default. All support
-    // Content-MD5.
+    // Many servers do not support the trailing checksums that the SDK sends by default. All servers
+    // support Content-MD5.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // With custom agents, the SDK does not wait for the answer to `Expect: 100-continue`.

@@ -67,8 +67,8 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // S3 reports when an upload began, not whether it is still written to, so only old ones are
-    // aborted.
+    // S3 reports when an upload began, but not whether it is still written to. Therefore, only old
+    // uploads are aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -108,8 +108,8 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * One request per item: some servers lack DeleteObjects, and some require checksums that others
- * refuse.
+ * Runs `work` for each item, with one request per item. DeleteObjects would need fewer requests,
+ * but some servers lack it, and some require checksums for it that others refuse.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
@@ -125,7 +125,7 @@ const pauseMs = growing(200);
 
 /**
  * Reads an object. If a response breaks off or stalls, requests only the missing bytes. `retry`
- * would start again. `end` is `null` for the rest of the object.
+ * would start again. If `end` is `null`, reads to the end of the object.
  */
 async function* readObject(
   bucket: S3Bucket,

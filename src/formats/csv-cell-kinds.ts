@@ -72,14 +72,14 @@ export function needsPositions(
   });
 }
 
-/** A year, or the position of the column itself, may be a name. */
+/** True for a number that may be a name: a year, or the position of the column itself. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
 /**
- * Returns the index of the first record that may contain names, or -1. It must have `width`
+ * Returns the index of the first record that may contain names, or -1. The record must have `width`
  * different cells, and none of them may be empty or data.
  */
 export function findNames(records: readonly (readonly string[])[], width: number): number {

@@ -8,7 +8,9 @@ export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
   ends = new Int32Array(leastCells);
-  /** Bit 1: quoted. Bit 2: contains doubled quotes or escapes. */
+  /**
+   * Flags of each cell. Bit 1: the cell is quoted. Bit 2: it contains doubled quotes or escapes.
+   */
   flags = new Uint8Array(leastCells);
 
   clear(): void {

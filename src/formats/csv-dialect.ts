@@ -1,9 +1,12 @@
 export interface CsvDialect {
   /** Text between two cells. `blanks` means any number of spaces and tabs. */
   readonly delimiter: string;
-  /** An ASCII character, or empty if the dialect has no quotes. */
+  /** The quote: an ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /** A backslash, or the quote itself if quotes are doubled. Empty if there are no escapes. */
+  /**
+   * The escape: a backslash, or the quote itself if quotes are doubled. Empty if there are no
+   * escapes.
+   */
   readonly escape: string;
   /** Lines that start with this text are not records. Empty if there are no comments. */
   readonly comment: string;
@@ -29,17 +32,17 @@ export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMar
 }
 
 export interface CsvMarks {
-  /** A single space if `isBlanks`. */
+  /** The delimiter, or a single space if `isBlanks` is true. */
   readonly delimiter: Buffer;
   /** True if runs of blanks and tabs separate cells. Runs at both ends of a record are ignored. */
   readonly isBlanks: boolean;
-  /** -1 if the dialect has no quotes. */
+  /** Byte of the quote, or -1 if the dialect has no quotes. */
   readonly quote: number;
   /** True if a quote between letters is an apostrophe (`'O'Brien'`) and does not end a cell. */
   readonly hasApostrophes: boolean;
   /**
-   * -1 if the dialect has no escape. If the escape is also the quote, it escapes only inside
-   * quotes.
+   * Byte of the escape, or -1 if the dialect has no escape. If the escape is also the quote, it
+   * escapes only inside quotes.
    */
   readonly escape: number;
   readonly comment: Buffer;

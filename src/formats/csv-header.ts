@@ -23,7 +23,7 @@ export interface CsvHeader {
   readonly delimiter: string;
   /** Names of the columns in the order of the file. All names are different. */
   readonly columns: readonly string[];
-  /** True if an apostrophe before a formula is not part of the name or value. */
+  /** True if an apostrophe before a formula is not part of the name or value, so it is removed. */
   readonly defused?: true;
   /**
    * True if the received file had a different dialect. Each stored record then counts as one line.
@@ -115,6 +115,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
 }
 
 /**
+ * Returns the types of the columns.
  * @throws InputError `invalid_field` if a type is given for a missing column, or two for one column
  */
 function typesOf(
@@ -194,7 +195,7 @@ export function headerTooLong(): InputError {
 
 interface Names {
   readonly columns: readonly string[];
-  /** One sentence for each missing name. */
+  /** Messages for the user: one sentence for each missing name. */
   readonly notes: readonly string[];
 }
 

@@ -111,20 +111,23 @@ function corrects(other: Measure, plain: Measure, minCount: number): boolean {
   return plain.bad.size - other.bad.size >= minCount && other.good >= plain.good;
 }
 
-/** If several delimiters are equally frequent in a header, the first in this list is chosen. */
+/**
+ * Common delimiters. If several of them are equally frequent in a header, the first in this list is
+ * chosen.
+ */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These delimiters include their blanks. If a blank began the next cell, a quote after the blank
-  // would not open the cell.
+  // Delimiters with blanks, which are part of the delimiter. If a blank began the next cell, a
+  // quote after the blank would not open the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
 /**
- * Delimiters that are tried if no column name is known. Only these distinguish records from prose
- * reliably enough.
+ * Delimiters that are tried if no column name is known. Only these delimiters distinguish records
+ * from prose reliably enough.
  */
 export const distinctiveDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
@@ -188,7 +191,7 @@ export function scoreDialects(sample: CsvSample, dialects: readonly CsvDialect[]
 }
 
 /**
- * Returns the first dialect, or `null` if there is none.
+ * Returns the first of the dialects, or `null` if there is none.
  * @throws InputError `invalid_field` if a dialect that splits the records differently is equally
  * likely
  */

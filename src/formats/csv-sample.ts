@@ -13,7 +13,7 @@ const maxPreambleRecords = 100;
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** A quoted cell still open after this number of bytes counts as unclosed. */
+/** A quoted cell that is still open after this number of bytes counts as unclosed. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
@@ -31,7 +31,7 @@ export interface Place {
 export interface Measure {
   /** Number of good records. A good record has as many cells as there are columns. */
   readonly good: number;
-  /** Start positions of all other records. */
+  /** Start positions of all records that are not good. */
   readonly bad: ReadonlySet<number>;
   /** Number of quoted cells in good records. */
   readonly quoted: number;

@@ -58,10 +58,11 @@ class Scanner implements RecordScanner {
   readonly #walkAll: boolean;
   /** The byte that escapes other bytes, or -1 if quotes are escaped by doubling them. */
   readonly #escapeByte: number;
-  /** 1 for each byte that may begin a blank record. */
+  /** Table of all bytes: 1 for each byte that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /**
-   * Buffer to which the remembered positions refer. If a position is #end, its byte does not occur.
+   * Buffer to which the remembered positions refer. If the position of a byte equals #end, the byte
+   * does not occur.
    */
   #buf: Buffer = noBuffer;
   #end = 0;
@@ -127,7 +128,10 @@ class Scanner implements RecordScanner {
     return at;
   }
 
-  /** Returns the line's end with its terminator, or -1. Always sets `contentEnd`. */
+  /**
+   * Returns the end of the line with its terminator, or -1 if the line does not end in the bytes.
+   * Always sets `contentEnd`.
+   */
   #nextLine(buf: Buffer, start: number, end: number, final: boolean): number {
     if (buf !== this.#buf || end !== this.#end || start < this.#from) this.#forget(buf, end);
     this.#from = start;

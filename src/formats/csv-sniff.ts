@@ -63,6 +63,7 @@ interface Candidate {
 }
 
 /**
+ * Detects the dialect and the header of a CSV file.
  * @throws InputError `invalid_field` if several dialects or headers are equally likely. The error
  * names the option that decides.
  */
@@ -153,8 +154,8 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two dialects fit equally well, the one with fewer columns comes first, because the other
-      // one splits inside the delimiter.
+      // If two dialects fit equally well, the dialect with fewer columns comes first, because the
+      // other dialect splits inside the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
@@ -168,6 +169,7 @@ class Sniffer {
   }
 
   /**
+   * Returns the result for a candidate whose column names are known.
    * @throws InputError if most records do not fit, but another delimiter splits nearly all into
    * equally many cells
    */
@@ -214,7 +216,10 @@ class Sniffer {
     return { ...sniffed, reading };
   }
 
-  /** @throws InputError if the header has more delimiters than any record. */
+  /**
+   * Refuses a header that has more delimiters than its records.
+   * @throws InputError if the header has more delimiters than any record.
+   */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const namedCells = cells.filter(isNamed).length;
     if (namedCells === cells.length || namedCells === 0) return;

@@ -15,7 +15,10 @@ const LF = 10;
  * file.
  */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** Text that readers misinterpret unless it is quoted, such as a value with a blank at its end. */
+/**
+ * Pattern of text that readers misinterpret unless it is quoted, such as a value with a blank at
+ * its end.
+ */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 

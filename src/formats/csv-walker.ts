@@ -64,7 +64,10 @@ export class CsvWalker {
     meanings[CR] = ENDS_LINE;
   }
 
-  /** Returns the record's end with its terminator, MORE (never when `final`) or TOO_LARGE. */
+  /**
+   * Walks through a record. Returns the end of the record with its terminator, MORE if more bytes
+   * are needed (never when `final`), or TOO_LARGE.
+   */
   walk(buf: Buffer, start: number, end: number, final: boolean): number {
     const maximum = start + this.#maxBytes + 1;
     this.#limit = Math.min(end, maximum);
@@ -81,10 +84,11 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the content's end, MORE or TOO_LARGE. A malformed record ends at a line end that is
-   * outside quotes however its quotes are read. Therefore, a quote that may open a cell opens one,
-   * even if it may also close one. Text after a closing quote suggests undoubled quotes
-   * (`mayContinue`), so the record includes a later line that closes a cell without opening one.
+   * Returns the end of the record's content, MORE if more bytes are needed, or TOO_LARGE. A
+   * malformed record ends at a line end that is outside quotes however its quotes are read.
+   * Therefore, a quote that may open a cell opens one, even if it may also close one. Text after a
+   * closing quote suggests undoubled quotes (`mayContinue`), so the record includes a later line
+   * that closes a cell without opening one.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -178,7 +182,7 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // The byte that decides what the quote means is missing.
+          // The byte that decides what the quote means has not arrived yet.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }

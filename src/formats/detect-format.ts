@@ -9,7 +9,7 @@ export interface FormatHints {
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Key that the array in a JSON body must have. Default: any key. */
+  /** Key under which the array in a JSON body must be. Default: any key. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
   /** Maps names in the header to our names. Every column named here must exist. */
@@ -46,7 +46,7 @@ export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   return isBinaryHint || binaries.some((each) => startsWith(start, each));
 }
 
-/** Precedes each record of a JSON text sequence (RFC 7464). */
+/** Character that precedes each record of a JSON text sequence (RFC 7464). */
 const RECORD_SEPARATOR = '\u001e';
 
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
@@ -54,8 +54,8 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 /**
  * Detects the format of the first bytes (unpacked, in UTF-8). Only obvious content overrides the
  * hints. `[` is JSON, and `{"users":[` is an envelope. Any other `{` is NDJSON (see
- * `layoutOfJson`), or JSON if an envelope is expected. Other text is CSV unless hinted. A hint
- * alone does not make a file Parquet.
+ * `layoutOfJson`), or JSON if an envelope is expected. Other text is CSV unless a hint states
+ * another format. A hint alone does not make a file Parquet.
  * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
@@ -75,7 +75,10 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
-/** @throws InputError `invalid_field` if `records` is not a valid path */
+/**
+ * Detects the layout of JSON, such as lines or a document.
+ * @throws InputError `invalid_field` if `records` is not a valid path
+ */
 export function layoutOfJson(
   head: Buffer,
   isWhole: boolean,

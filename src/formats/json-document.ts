@@ -63,7 +63,8 @@ export async function* documentToNdjson(
 export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
- * Yields the elements of `[…]` or of the array under `envelope`. They may have any JSON type.
+ * Yields the elements of `[…]` or of the array under `envelope`. The elements may have any JSON
+ * type.
  * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(
@@ -74,7 +75,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that may contain the records, depending on its first element. */
+/** An array that contains the records if its first element seems to be a record. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;

@@ -173,7 +173,10 @@ class Sequence implements JsonListener {
     }
   }
 
-  /** @throws `problem` if the next record cannot be found. */
+  /**
+   * Begins the search for the record that follows an invalid record.
+   * @throws `problem` if the next record cannot be found.
+   */
   #break(problem: InputError, bytes: Buffer): void {
     const { copy, position, inString, inToken } = this.#walker;
     const at = position.brokenAt;

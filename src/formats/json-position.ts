@@ -44,7 +44,10 @@ export class JsonPosition {
   }
 }
 
-/** Shorter text cannot slow down a parser, and a check would cost more than it saves. */
+/**
+ * Text up to this length is not checked. It cannot slow down a parser, and a check would cost more
+ * than it saves.
+ */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
@@ -99,15 +102,18 @@ export const tokenBroken = 255;
 
 const digits = '0123456789';
 
-/** The next state has the index `state * 256 + byte`. */
+/** Table of states. The state that follows a byte has the index `state * 256 + byte`. */
 export const tokenTable: Uint8Array = buildTable();
 
-/** 1 for each byte that keeps the state inside a string. */
+/** Table of all bytes: 1 for each byte that keeps the state inside a string. */
 export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   tokenTable[tokenState.string * 256 + byte] === tokenState.string ? 1 : 0,
 );
 
-/** Returns `tokenBroken` if no token can start with the byte. */
+/**
+ * Returns the state after the first byte of a token. Returns `tokenBroken` if no token can start
+ * with the byte.
+ */
 export function firstState(byte: number): number {
   return firstStates[byte] as number;
 }

@@ -8,9 +8,12 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** Values one after another. Each may span several lines. */
+  /** A sequence of values, each of which may span several lines. */
   | { readonly kind: 'sequence' }
-  /** If `path` is `null`, the array must be searched for. */
+  /**
+   * A document that contains an array of records. If `path` is `null`, the array must be searched
+   * for.
+   */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {

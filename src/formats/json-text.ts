@@ -20,8 +20,8 @@ export interface ParsedJson {
 }
 
 /**
- * Numbers that JavaScript may change: 16 digits or more, exponents, trailing zeros. A match inside
- * a string does no harm, but costs time.
+ * Pattern of numbers that JavaScript may change: 16 digits or more, exponents, trailing zeros. A
+ * match inside a string does no harm, but costs time.
  */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
 /**
@@ -56,7 +56,10 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** `column` is the name of the column whose value is nested too deep, if known. */
+/**
+ * Returns the reason for refusing a value that is nested too deep. `column` is the name of its
+ * column, if known.
+ */
 function tooDeep(column: string | null): Reason {
   return {
     code: 'too_deep',
@@ -278,8 +281,8 @@ export function tooManyProperties(path: string): Reason {
 }
 
 /**
- * Returns the problem of a property. `mayBeLarge` is true if the source text is long enough to
- * contain a value that is too large.
+ * Returns the problem of a property, or `null` if there is none. `mayBeLarge` is true if the source
+ * text is long enough to contain a value that is too large.
  */
 export function propertyProblem(
   name: string,

@@ -18,11 +18,11 @@ export interface JsonListener {
   /** `first` is the first byte. `depth` is the number of containers around the value. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
-  /** `raw` is the key without quotes, one character per byte. `depth` is that of its value. */
+  /** `raw` is the key without quotes, one character per byte. `depth` is the depth of its value. */
   key(raw: string, depth: number): void;
 }
 
-/** Longer keys are truncated. */
+/** Keys that are longer than this are truncated. */
 const MAX_KEY_BYTES = 256;
 
 const expectations = {
@@ -42,8 +42,8 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
  * Checks JSON of any size against the grammar, byte by byte, and copies the parts that the listener
- * selects, without white space. Numbers, escapes and repeated keys stay unchanged. Memory is one
- * number per level of nesting.
+ * selects, without white space. Numbers, escapes and repeated keys stay unchanged. The memory that
+ * is needed is one number per level of nesting.
  */
 export class JsonWalker {
   readonly copy: LineCopy;
@@ -91,8 +91,8 @@ export class JsonWalker {
   }
 
   /**
-   * Returns the lines copied from `bytes`. Skips a byte order mark, which must not be split between
-   * buffers.
+   * Walks through a buffer and returns the lines that are copied from it. Skips a byte order mark,
+   * which must not be split between buffers.
    * @throws InputError `invalid_json` with the position. Errors from the listener are also thrown.
    */
   walk(bytes: Buffer): Buffer {
@@ -120,7 +120,10 @@ export class JsonWalker {
     this.#expects = 'next';
   }
 
-  /** @throws InputError `invalid_json` if the document is not complete. */
+  /**
+   * Must be called at the end of the input.
+   * @throws InputError `invalid_json` if the document is not complete.
+   */
   finish(): void {
     if (!this.isComplete) throw this.position.invalid('it ends early', 0);
   }
@@ -247,7 +250,7 @@ export function decodeKey(raw: string): string {
   }
 }
 
-/** Up to this length, a loop is faster than `copy`. */
+/** Up to this number of bytes, a loop is faster than `copy`. */
 const SHORT_BYTES = 48;
 
 /**

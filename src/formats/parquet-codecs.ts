@@ -5,7 +5,7 @@ import { MiB } from '../base/limits.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/** `bytes` is the unpacked size, beyond which decoders never write. */
+/** Unpacks a page. `bytes` is the unpacked size, beyond which decoders never write. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -17,7 +17,10 @@ const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> =
   LZ4: () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes),
 };
 
-/** @throws DamagedFile for an unsupported codec */
+/**
+ * Loads the decoders for the named codecs.
+ * @throws DamagedFile for an unsupported codec
+ */
 export async function openCodecs(names: readonly string[]): Promise<Compressors> {
   const compressors: Record<string, UnpackPage> = {};
   for (const name of new Set(names)) {
@@ -79,7 +82,10 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/** Our own decoder, because decoders from npm return zeros as values if a block ends early. */
+/**
+ * Unpacks a block of LZ4. This is our own decoder, because decoders from npm return zeros as values
+ * if a block ends early.
+ */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let from = 0;

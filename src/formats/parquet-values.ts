@@ -15,7 +15,7 @@ import { MAX_PARSED_DEPTH, MiB } from '../base/limits.ts';
 export const MAX_PARQUET_ROW_CHARS = 32 * MiB;
 
 type JsonText = string;
-/** Lists are given as arrays, and structs as objects. */
+/** Writes a value as JSON. A list is given as an array, and a struct as an object. */
 type ToJson = (value: unknown) => JsonText;
 
 export interface ParquetColumn {
@@ -38,7 +38,10 @@ export interface ParquetColumn {
 /** Counts a value that JSON cannot express. Returns the text `null` for it. */
 export type Omit = () => JsonText;
 
-/** @throws DamagedFile for an unsupported type. */
+/**
+ * Returns the column of a tree of the schema.
+ * @throws DamagedFile for an unsupported type.
+ */
 export function columnOf(tree: SchemaTree, omit: Omit): ParquetColumn {
   const schema: SchemaElement[] = [{ name: 'root', num_children: 1 }];
   const leaves: string[] = [];
@@ -206,7 +209,7 @@ const unsigned =
   (value) =>
     String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
 
-/** A number with more decimals cannot be loaded. */
+/** Maximum number of decimals. A number with more decimals cannot be loaded. */
 const MAX_SCALE = 1_000;
 
 function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {

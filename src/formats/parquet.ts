@@ -76,7 +76,10 @@ interface ColumnChunks {
   readonly packed: ArrayBuffer;
 }
 
-/** @throws DamagedFile if the group is too large, encrypted or in another file */
+/**
+ * Reads the packed bytes of a row group.
+ * @throws DamagedFile if the group is too large, encrypted or in another file
+ */
 async function readGroup(
   columns: readonly ParquetColumn[],
   group: RowGroup,
@@ -210,7 +213,7 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }
 
-/** `row` and `column` are the place of the current value. */
+/** Counts values that are omitted. `row` and `column` are the place of the current value. */
 class OmittedValues {
   row = 0;
   column = '';

@@ -57,7 +57,7 @@ export const CR = 13;
 const SPACE = 32;
 const TAB = 9;
 
-/** NDJSON records end at LF or CRLF. A lone CR is white space. */
+/** Returns a scanner for NDJSON, whose records end at LF or CRLF. A lone CR is white space. */
 export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScanner {
   return new Scanner(maxRecordBytes);
 }

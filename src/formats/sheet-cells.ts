@@ -39,7 +39,7 @@ const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false,
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** First range of merged cells, or empty. */
+  /** The first range of merged cells. Empty if there is none. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -223,7 +223,10 @@ class SharedText {
   #places = new Uint32Array(1024);
   #count = 0;
 
-  /** @throws DamagedFile if all strings together are too large */
+  /**
+   * Adds a string.
+   * @throws DamagedFile if all strings together are too large
+   */
   add(bytes: Buffer): void {
     this.#totalBytes += bytes.length + STRING_BYTES;
     if (this.#totalBytes > MAX_SHARED_TEXT_BYTES)

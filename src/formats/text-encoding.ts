@@ -68,7 +68,10 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** The high byte of letters from Latin to Arabic is low. */
+/**
+ * Counts the NULs and the low bytes in one half of the pairs. The high byte of letters from Latin
+ * to Arabic is low.
+ */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -234,7 +237,7 @@ function contradiction(declared: string, but: string): Error {
 }
 
 function isNearlyUtf8(text: Buffer): boolean {
-  // The source itself may contain U+FFFD.
+  // U+FFFD in the source itself is valid, so it does not count as a broken character.
   let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
   let broken = -valid;
   for (const character of text.toString('utf8')) {
@@ -246,8 +249,9 @@ function isNearlyUtf8(text: Buffer): boolean {
 
 /**
  * Patterns foreign to Western text, which indicate another code page: the byte of ø is ř in
- * windows-1250, and that of ý is ı in windows-1254. Most test which letters are next to each other.
- * They match too much rather than too little: a refused caller can set an option.
+ * windows-1250, and the byte of ý is ı in windows-1254. Most of them test which letters are next to
+ * each other. The patterns match too much rather than too little: a refused caller can set an
+ * option.
  */
 const foreign: readonly RegExp[] = [
   // Controls, and bytes that are not characters.
@@ -259,8 +263,8 @@ const foreign: readonly RegExp[] = [
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Symbols in or next to words. The second pattern matches apostrophes, except after an article or
-  // before an English ending.
+  // The first of these patterns matches symbols in or next to words. The second matches
+  // apostrophes, except after an article or before an English ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];

@@ -4,7 +4,7 @@ import { inputError } from '../base/errors.ts';
 /** A byte that never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
-/** Each match of `fault` becomes a byte that never occurs in UTF-8. */
+/** Encodes text as UTF-8. Each match of `fault` becomes a byte that never occurs in UTF-8. */
 export function encodeUtf8(text: string, fault: RegExp): Buffer {
   if (!fault.test(text)) return Buffer.from(text);
   const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
@@ -61,7 +61,10 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   if (rest.length > 0) yield rest;
 }
 
-/** @throws InputError `invalid_json` for bytes that are not UTF-8 */
+/**
+ * Yields the same bytes after checking them.
+ * @throws InputError `invalid_json` for bytes that are not UTF-8
+ */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let position = 0;
   for await (const bytes of wholeCharacters(source)) {

@@ -7,7 +7,10 @@
 /** Kind of a number, from its number format. `digits` is the minimum number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
-/** Built-in formats have no code. 27 to 36 and 50 to 58 are East Asian dates. */
+/**
+ * Returns the kind of a built-in format. Built-in formats have no code. 27 to 36 and 50 to 58 are
+ * East Asian dates.
+ */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
   if (id >= 14 && id <= 17) return 'date';
@@ -63,11 +66,11 @@ const DAY_MS = 24 * 60 * 60 * 1000;
  */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
-/** 29 February 1900, which does not exist. */
+/** The number of 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
-/** Returns ISO 8601 with milliseconds, or `null` if the number is not a date. */
+/** Returns a date or time in ISO 8601 with milliseconds, or `null` if the number is not a date. */
 export function temporalText(
   kind: 'date' | 'datetime' | 'time' | 'duration',
   serial: number,

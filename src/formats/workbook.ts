@@ -33,8 +33,8 @@ interface OpenWorkbook {
 }
 
 /**
- * Opens the sheet of this name or number (from 1), or the first visible one with data. Adds `notes`
- * for the user once the sheet has been read.
+ * Opens the sheet of this name or number (from 1), or the first visible sheet with data. Adds
+ * `notes` for the user once the sheet has been read.
  * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
  * missing sheet, `empty_file` if all sheets are empty. Errors from `guard` are also thrown. Reading
  * `csv` throws the same errors.
@@ -79,7 +79,7 @@ export function documentKind({ members }: ZipArchive): string | null {
  * A part of a workbook refers to another part by an id. A third part translates the id to a path.
  */
 
-/** Paths begin with a slash and are not case-sensitive. */
+/** Finds a part by its path. Paths begin with a slash and are not case-sensitive. */
 function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
   const lowerCase = path.slice(1).toLowerCase();
   return archive.members.find(({ name }) => name.toLowerCase() === lowerCase) ?? null;
@@ -101,12 +101,12 @@ async function readPart(
 
 interface Relation {
   readonly id: string;
-  /** Last word of the type, such as `worksheet`. */
+  /** Last word of the relation's type, such as `worksheet`. */
   readonly type: string;
   readonly path: string;
 }
 
-/** An empty `path` is the archive itself. */
+/** Reads the relations of a part. An empty `path` means the archive itself. */
 async function readRelations(file: WorkbookFile, path: string): Promise<readonly Relation[]> {
   const slash = path.lastIndexOf('/');
   const folder = path.slice(0, Math.max(0, slash));
@@ -168,8 +168,8 @@ function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * Returns `r:id`. The prefix may differ, so its namespace is checked. Strict workbooks have another
- * namespace, which also ends in `relationships`.
+ * Returns the attribute `r:id`. Its prefix may differ, so the namespace of the prefix is checked.
+ * Strict workbooks have another namespace, which also ends in `relationships`.
  */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(

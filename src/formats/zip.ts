@@ -37,6 +37,7 @@ export class ZipArchive {
   }
 
   /**
+   * Reads the directory of an archive.
    * @throws InputError `unsupported_format` for a damaged or unknown archive. Errors from
    * `source.read` are also thrown.
    */
@@ -60,6 +61,7 @@ export class ZipArchive {
   }
 
   /**
+   * Yields the unpacked bytes of a member.
    * @throws InputError `unsupported_format` for a password, an unknown compression, or bytes that
    * contradict the directory. Errors from `guard` and from reading are also thrown.
    */

@@ -55,7 +55,7 @@ export class Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;
   }
 
-  /** `db` must be the transaction of the act. */
+  /** Reports an act. `db` must be the transaction of the act. */
   async record(db: Database, act: Act): Promise<void> {
     for (const listener of this.#listeners) await listener.acted(db, this.#actor, act);
   }

@@ -83,7 +83,10 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/** Adds `null` for a nullable column. Not for JSON: its generated type always includes null. */
+/**
+ * Adds `null` for a nullable column. Leaves JSON unchanged, because its generated type always
+ * includes null.
+ */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {

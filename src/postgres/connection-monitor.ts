@@ -116,6 +116,7 @@ export class ConnectionMonitor {
   }
 
   /**
+   * Checks that the database responds.
    * @throws an error if a session is silent without working or waiting for a lock, or cannot be
    * examined
    */
@@ -249,7 +250,7 @@ function isAwaited(client: pg.ClientBase): boolean {
 
 /**
  * True if no byte has moved since the last check and the activity has been the same for
- * `confirmMs`. Before that, a response may still be on its way.
+ * `confirmMs`. Before that time has passed, a response may still be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;
@@ -281,7 +282,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // After `end`, the caller no longer listens for errors.
+  // After `end`, the caller no longer listens for errors, so the socket is destroyed without one.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -17,7 +17,7 @@ import { Fault } from '../base/errors.ts';
  */
 export type CopyFormat = 'csv' | 'values';
 
-/** Null in CSV. A value with the same text is quoted. */
+/** Text that means null in CSV. A value with the same text is quoted. */
 export const copyNull = '\u0001';
 
 const options: Readonly<Record<CopyFormat, string>> = {
@@ -70,8 +70,8 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 // parameter with only a cast, as in sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
 /**
- * A longer parameter is set by its own statement. This is faster than adding it to the array with
- * the others.
+ * A parameter that is longer than this is set by its own statement. This is faster than adding the
+ * parameter to the array of the other parameters.
  */
 const longText = 16 * 1024;
 
@@ -90,7 +90,10 @@ export function compileForCopy(query: Compilable): CopySelect {
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/** The settings last until the transaction ends or another statement's parameters replace them. */
+/**
+ * Sets the parameters of a query. The settings last until the transaction ends or another
+ * statement's parameters replace them.
+ */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
@@ -119,7 +122,7 @@ class SettingsCompiler extends PostgresQueryCompiler {
   }
 }
 
-/** The cast, if the node has only a parameter and a cast. Otherwise `null`. */
+/** Returns the cast if the node consists of a parameter and a cast, otherwise `null`. */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {
   const [parameter] = parameters;
   if (parameters.length !== 1 || parameter === undefined || !ValueNode.is(parameter)) return null;

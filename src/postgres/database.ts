@@ -74,7 +74,10 @@ export function escapeLike(text: string): string {
 
 const bound = new WeakMap<pg.PoolClient, Database>();
 
-/** Gives query builders the client's transaction and temporary tables. */
+/**
+ * Returns a database for query builders, whose statements run in the client's transaction and see
+ * its temporary tables.
+ */
 export function databaseOn(client: pg.PoolClient): Database {
   const existing = bound.get(client);
   if (existing !== undefined) return existing;
@@ -119,7 +122,10 @@ export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
 }
 
-/** @throws Fault if there is no row */
+/**
+ * Returns the only row of a statement.
+ * @throws Fault if there is no row
+ */
 export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
   return async (...statement) => {
     const [row] = await rowsOf<Row>(db)(...statement);
@@ -269,7 +275,7 @@ export async function onConnection<T>(
 
 /**
  * Repeats `work` if it times out while it waits for a lock. Each wait should be short, because
- * other statements queue behind the waiting one.
+ * other statements queue behind the waiting statement.
  * @throws 55P03 if all attempts fail
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {

@@ -57,7 +57,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // After a lost connection, the server rolls back by itself.
+    // If the connection is lost, this statement fails, but the server rolls back by itself.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }

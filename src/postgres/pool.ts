@@ -16,7 +16,7 @@ interface PoolOptions {
   readonly max: number;
   readonly applicationName: string;
   readonly connectionTimeoutMs?: number;
-  /** Default: the server's `statement_timeout`. */
+  /** Maximum time of a statement. Default: the server's `statement_timeout`. */
   readonly statementTimeoutMs?: number;
   readonly monitor?: ConnectionMonitor;
 }
@@ -25,7 +25,7 @@ interface PoolOptions {
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One connection for health checks, and one for figures. */
+/** Number of connections: one for health checks, and one for figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
@@ -102,7 +102,10 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
-/** While the pool is closing, losses are expected, because the server may stop first. */
+/**
+ * Logs lost idle connections. While the pool is closing, lost connections are expected, because the
+ * server may stop first.
+ */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
     if (!pool.ending) log.warn({ err: error }, 'idle database connection lost');

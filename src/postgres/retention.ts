@@ -4,8 +4,8 @@ import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
 /**
- * Maximum wait for exports, because a month can be detached only while no export reads it. New
- * exports wait meanwhile.
+ * Maximum wait for exports, because a month can be detached only while no export reads it. During
+ * this wait, new exports wait, too.
  */
 const EVENT_STORE_LOCK_MS = 3_000;
 

@@ -135,7 +135,9 @@ interface Key {
   readonly userId: string;
 }
 
-/** Refuses writes of earlier attempts from now on. */
+/**
+ * Begins an attempt and returns its number. From now on, writes of earlier attempts are refused.
+ */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -161,7 +163,10 @@ export async function markArchived(
   return changed > 0;
 }
 
-/** End of the last month with removed events, or `null`. All events since are stored. */
+/**
+ * Returns the end of the last month with removed events, or `null` if there is none. All events
+ * after this time are stored.
+ */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`(max(month) + interval '1 month') at time zone 'UTC'`)} as "keptFrom"

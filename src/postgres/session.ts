@@ -4,7 +4,7 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** Without traffic, the operating system or the server probes the connection. */
+/** If a connection has no traffic for this time, the operating system or the server probes it. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /** The server notices a failed machine after 5 + 3 · 3 seconds. */
@@ -25,7 +25,7 @@ const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** A later session with the same pid has another start time. */
+/** Identifies a session. A later session with the same pid has another start time. */
 export interface PostgresSession {
   readonly pid: number;
   /** Seconds since 1970, as text that does not depend on session settings. */
@@ -57,7 +57,9 @@ async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** A refused value (22023) or unknown setting (42704). */
+/**
+ * True if the server refuses the value of a setting (22023) or does not know the setting (42704).
+ */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -109,8 +111,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // The first statement ends all sessions without waiting. When the second one waits for each
-  // session, most have already ended.
+  // The first statement ends all sessions without waiting. When the second statement waits for each
+  // session, most of them have already ended.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -125,7 +127,7 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 
 const connectionTimeoutMillis = 10_000;
 /**
- * Number of comparisons. One is not enough, because a busy pooler may happen to give two
+ * Number of comparisons. One comparison is not enough, because a busy pooler may happen to give two
  * connections different sessions.
  */
 const rounds = 3;
@@ -137,9 +139,9 @@ export const pooling = {
 } as const;
 
 /**
- * True for a pooler that lends a session for one transaction or statement: two connections share
- * one, or a connection's session changes. LISTEN then fails, settings affect other clients, and
- * ending a lost session could end that of a working process.
+ * True for a pooler that lends a session for one transaction or statement: two connections share a
+ * session, or the session of a connection changes. LISTEN then fails, settings affect other
+ * clients, and ending a lost session could end the session of a working process.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -224,7 +226,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // The session ends when the server next sends data.
+      // The session then ends when the server next sends data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -278,7 +280,10 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   return session;
 }
 
-/** @throws 57014 after `timeoutMs` */
+/**
+ * Counts the rows of a query.
+ * @throws 57014 after `timeoutMs`
+ */
 export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
   await client.query(`set local statement_timeout = ${timeoutMs}`);
   const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);

@@ -23,7 +23,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** The database is unavailable, restarting, full or busy. */
+/** True if the database is unavailable, restarting, full or busy. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
   const code = codeOf(error);
@@ -73,7 +73,7 @@ export function isDiskFull(error: unknown): boolean {
   );
 }
 
-/** The database refuses the data, so a record in the batch is invalid. */
+/** True if the database refuses the data. A record in the batch is then invalid. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
@@ -91,7 +91,7 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** The statement was composed before an environment began to use a capability. */
+/** True if the statement was composed before an environment began to use a capability. */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -100,7 +100,10 @@ export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
-/** A failed check constraint has the same SQLSTATE. */
+/**
+ * True if there is no partition for a row. A failed check constraint has the same SQLSTATE, so the
+ * message is checked, too.
+ */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -181,7 +184,10 @@ const byCode: Readonly<Record<string, Advice>> = {
   ETIMEDOUT: late,
 };
 
-/** The driver's messages have no code, and poolers' all have 08P01. The first match is used. */
+/**
+ * Advice by the text of the message, because messages of the driver have no code, and all messages
+ * of poolers have the code 08P01. The first match is used.
+ */
 const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [
     /does not support SSL/,

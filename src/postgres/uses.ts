@@ -10,8 +10,8 @@ import { columnOf, type Database, type QueryFile } from './database.ts';
 // fails if it does not know one of the uses.
 
 /**
- * Must be called in the transaction that writes the capability's data. After the commit, call
- * `awaitEarlierWriters`.
+ * Records that the environment uses the capability. Must be called in the transaction that writes
+ * the capability's data. After the commit, call `awaitEarlierWriters`.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
@@ -55,8 +55,8 @@ export async function awaitEarlierWriters(db: Database, signal: AbortSignal): Pr
 }
 
 /**
- * Transactions that have a lock on the uses, and may have read them. Only those in `among`, if it
- * is set.
+ * Returns the transactions that have a lock on the uses and may have read them. If `among` is set,
+ * returns only those of its transactions.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`
@@ -73,7 +73,7 @@ function writers(db: Database, among: readonly string[] | null = null): Promise<
  */
 export interface RefusalSeam {
   readonly use: string;
-  /** Reason for a file's rejects. */
+  /** Reason for which records of a file are refused. */
   readonly reason: Reason;
   /** Returns the error for a single record. */
   error(): InputError;
@@ -91,8 +91,8 @@ export interface RefusalSeam {
 }
 
 /**
- * A statement for single records, its environments, and capabilities that refuse some of their
- * users.
+ * Adds checks to a statement for single records, for the capabilities that refuse some users of its
+ * environments.
  */
 export interface Guard {
   readonly environments: readonly number[];
@@ -110,7 +110,10 @@ export interface Guard {
  */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** The new statement has its own name, because it is prepared separately. */
+/**
+ * Adds the checks to a statement. The new statement has its own name, because it is prepared
+ * separately.
+ */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

@@ -72,7 +72,7 @@ async function tryBinaries(
 
 interface NativePackage {
   readonly version: string;
-  /** Contains bin, lib, share and pg-symlinks.json. */
+  /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;
 }
 
@@ -122,7 +122,7 @@ function installedFolder(name: string): string | undefined {
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    // Listed paths begin with "native/".
+    // The paths in the list begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;
     try {

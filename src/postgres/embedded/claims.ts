@@ -110,14 +110,15 @@ interface PostmasterFile {
   readonly status: string;
 }
 
-/** Above the highest pid of Linux, so no process has it. */
+/** A number above the highest pid of Linux, so that no process has it. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
   const lines = await readLines(data);
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isInteger(pid) || pid <= 0) return undefined;
-  // Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
+  // Lines of the file: pid, data directory, start time, port, socket directory, address, shared
+  // memory, status.
   return { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? '' };
 }
 
@@ -141,7 +142,7 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces the pid of another program by one that no process has. The file must stay, because
+ * Replaces the pid of another program by a pid that no process has. The file must stay, because
  * PostgreSQL needs it to find the shared memory of a killed server. Child processes may still use
  * that memory. Does nothing if no process has the pid, or if the file now has another pid.
  */

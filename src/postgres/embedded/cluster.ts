@@ -134,12 +134,12 @@ const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'o
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // Holds the indexes that a merge uses most (75 MB per million users). The operating system
-    // caches other data.
+    // The buffers hold the indexes that a merge uses most (75 MB per million users). The operating
+    // system caches other data.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
     // Half of the machine's memory is assumed to cache files.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
-    // Sorts a batch in memory. Few statements run at a time.
+    // Enough to sort a batch in memory. Few statements run at a time, so the total stays small.
     work_mem: '32MB',
     // Lets index builds and vacuum finish in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
@@ -181,14 +181,14 @@ function housekeeping({ platform }: Machine): Record<string, string> {
     autovacuum_vacuum_cost_limit: '2000',
     // A stuck transaction may hold locks. No transaction of sluice is idle for that long.
     idle_in_transaction_session_timeout: '5min',
-    // Ends statements of killed workers. Only on Linux.
+    // Ends statements of killed workers. PostgreSQL supports this setting only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
   };
 }
 
 const logging = {
-  // Only messages about the server itself. sluice logs its failed statements, whose text may
-  // contain data of users.
+  // Logs only messages about the server itself. sluice logs its own failed statements, because
+  // their text may contain data of users.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
@@ -201,7 +201,7 @@ function clamp(value: number, min: number, max: number): number {
 type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
-  /** Memory of the machine, or the container's lower limit. */
+  /** Memory of the machine, or the limit of the container if it is lower. */
   readonly memoryBytes: number;
   readonly dynamicSharedMemory: DynamicSharedMemory;
   readonly platform: string;
@@ -224,8 +224,8 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * In a small /dev/shm, a query could fail with "could not resize shared memory segment". `sysv`
- * does not use it.
+ * In a small /dev/shm, a query could fail with "could not resize shared memory segment". The method
+ * `sysv` does not use /dev/shm.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

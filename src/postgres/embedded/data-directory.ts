@@ -16,7 +16,7 @@ import {
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 
-/** The message states the reason and the cure. */
+/** An error whose message states the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
   /** True if another live server owns the data directory. */
@@ -84,7 +84,7 @@ export function layoutOf(dataDir: string): Layout {
   };
 }
 
-/** Refuses a directory of another user. */
+/** Creates sluice's data directory if it is missing. Refuses a directory of another user. */
 export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
@@ -177,7 +177,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // On a full disk, each attempt would leave a temporary file behind.
+    // Without this removal, each attempt on a full disk would leave a temporary file behind.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {
@@ -185,7 +185,10 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   }
 }
 
-/** The owner of the folder may start sluice without root next time. */
+/**
+ * Makes the owner of the folder the owner of the file, because this user may start sluice without
+ * root next time.
+ */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);

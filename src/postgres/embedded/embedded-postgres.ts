@@ -31,8 +31,8 @@ import {
 import { chooseAccount } from './run-program.ts';
 
 /**
- * Maximum time of an "immediate" shutdown, which starts if the clean one takes too long. Then
- * SIGKILL follows.
+ * Maximum time of an "immediate" shutdown, which follows if the clean shutdown takes too long.
+ * After this time, the server is killed (SIGKILL).
  */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
@@ -148,7 +148,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart in progress may have started a server.
+    // Stops a server that a restart in progress may have started.
     await server.stop();
   })();
   return {

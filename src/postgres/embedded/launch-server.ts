@@ -19,7 +19,7 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 const maxPorts = 5;
 const pollMs = 15;
 const answerDeadlineMs = 60_000;
-/** On a slow disk, replaying gigabytes of log takes minutes. */
+/** Maximum time of a recovery. On a slow disk, replaying gigabytes of log takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
 /** Maximum wait for the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
@@ -59,7 +59,7 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
   }
 }
 
-/** The server ended before it accepted a connection. */
+/** Thrown if the server ended before it accepted a connection. */
 class EndedEarly extends Error {
   readonly output: string;
 
@@ -190,7 +190,7 @@ export async function askVersion(url: string): Promise<string> {
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // After a connection error, the next statement fails.
+  // A connection error can be ignored here, because the next statement then fails.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -229,7 +229,10 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/** The port may be taken before the server opens it. The caller then tries another. */
+/**
+ * Returns a free port. Another program may take the port before the server opens it. The caller
+ * then tries another port.
+ */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

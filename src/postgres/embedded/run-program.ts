@@ -19,7 +19,7 @@ interface ProgramOptions {
   readonly input?: string;
 }
 
-/** Contains no PG* variables. Messages are in English, so they can be recognised. */
+/** Environment without PG* variables. In it, messages are in English, so they can be recognised. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
@@ -31,7 +31,9 @@ export function dataArgument(account: Account | undefined, data: string): string
   return account === undefined ? data : '/proc/self/cwd';
 }
 
-/** Creating a cluster takes a second, or a minute on a very slow disk. */
+/**
+ * Maximum time of a program. Creating a cluster takes a second, or a minute on a very slow disk.
+ */
 const timeoutMs = 10 * 60_000;
 
 /** Never rejects. */
