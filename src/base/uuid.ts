@@ -8,8 +8,8 @@ let ms = 0;
 let count = 0;
 
 /**
- * Each id is greater than all earlier ones. It consists of the time, a counter within the
- * millisecond, and random bits.
+ * Returns an id that is greater than all earlier ids. An id consists of the time, a counter within
+ * the millisecond, and random bits.
  */
 export function uuidv7(): string {
   // Random bits for many ids are fetched together. One system call per id would take longer than

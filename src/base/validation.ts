@@ -114,7 +114,7 @@ function readErrors(root: TSchema, errors: readonly SchemaError[], value: unknow
     .map(({ problem }) => problem);
 }
 
-/** Puts unexpected members of an object before missing ones. */
+/** Puts unexpected members of an object before missing members. */
 function inOrder(errors: readonly SchemaError[]): SchemaError[] {
   const ordered: SchemaError[] = [];
   let missing: SchemaError | null = null;

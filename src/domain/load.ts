@@ -1,5 +1,5 @@
-// Nouns and their rules, without I/O. Start here for loads, in `task.ts` for background work, and
-// in `src/base/errors.ts` for failures.
+// This folder contains sluice's nouns and their rules, without I/O. Start here for loads, in
+// `task.ts` for background work, and in `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';

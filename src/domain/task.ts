@@ -28,7 +28,7 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/** Kinds that the queue takes from each environment in turn. */
+/** Kinds of tasks that the queue takes from each environment in turn. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }

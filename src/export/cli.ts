@@ -192,7 +192,7 @@ function optionFlags(options: ExportOptions): Readonly<Record<never, OptionOf<un
   );
 }
 
-/** Flags that are part of the request. `optionFlags` adds more at run time. */
+/** Flags that are part of the request. `optionFlags` adds more flags at run time. */
 type Wish = Omit<Flags<typeof ownOptions>, 'out' | 'quiet' | 'everything'>;
 
 /**

@@ -54,7 +54,8 @@ export function linkHolder({ keyId, session }: Caller): LinkHolder {
 
 /**
  * Links lead to the file store if it can sign them. Otherwise, they lead to `baseUrl`, and sluice
- * signs and binds them to `holder`. If `holder` is `null`, as in messages, they work for everybody.
+ * signs and binds them to `holder`. If `holder` is `null`, as in messages, the links work for
+ * everybody.
  */
 export async function fileLinks(
   { db, files: store, config }: Pick<ExportContext, 'db' | 'files'> & KeyContext,

@@ -18,7 +18,7 @@ import type { ExportOptions } from './options.ts';
 export const MAX_EXCLUSIONS = 1_000;
 /**
  * Maximum number of patterns. Each pattern is compared with every row and name. The time of one
- * comparison can grow with the product of the two lengths.
+ * comparison can grow with the length of the pattern times the length of the text.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 

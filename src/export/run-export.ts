@@ -193,7 +193,7 @@ export async function failExport(
 
 /**
  * Cancels the export and its running statement. Returns the time of the cancellation, or of the
- * first one if the idempotency key is repeated.
+ * first cancellation if the idempotency key is repeated.
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(

@@ -11,7 +11,7 @@ export interface ExportSeam {
 
 /**
  * An option that selects users. Only users selected by all options of a request are exported, with
- * their companies and events. The ledger and the manifest contain the values.
+ * their companies and events. The record of the export and its manifest contain the values.
  */
 export interface ExportOption<Value = unknown> {
   readonly schema: TSchema;

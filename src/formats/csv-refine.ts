@@ -34,8 +34,8 @@ export function refineDialect(
 
 /**
  * Tries `'` as the quote, and refuses it if `"` encloses a cell. If `'` encloses a name, the
- * dialect is better if it fits more records than `base`. In all other cases, it must break no
- * record. It must also correct a record, or `'` must enclose every value.
+ * dialect is better if it fits more records than `base`. In all other cases, the dialect must break
+ * no record. The dialect must also correct a record, or `'` must enclose every value.
  */
 function* singleQuotes(
   sample: CsvSample,

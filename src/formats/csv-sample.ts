@@ -174,7 +174,7 @@ export class CsvSample {
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** `number` begins at 1. */
+  /** Returns the header that begins at a given record. The `number` of the first record is 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }

@@ -103,7 +103,7 @@ export class JsonWalker {
     return this.copy.take();
   }
 
-  /** Walks the rest of a buffer already passed to `copy`. Throws as `walk` does. */
+  /** Walks the rest of a buffer already passed to `copy`. Throws the same errors as `walk`. */
   walkFrom(bytes: Buffer, start: number): void {
     let at = start;
     while (at < bytes.length) {

@@ -5,9 +5,9 @@
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver uses it to cut a file into chunks, and the worker to walk
- * through a chunk. Both find the same records, however the bytes are split. The scanner returns
- * positions and copies nothing.
+ * Finds where records end. The receiver uses the scanner to cut a file into chunks, and the worker
+ * uses it to walk through a chunk. The receiver and the worker find the same records, however the
+ * bytes are split. The scanner returns positions and copies nothing.
  */
 export interface RecordScanner {
   /**

@@ -38,7 +38,7 @@ const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
 /**
  * In UTF-16, most NULs are at the same place of each pair of bytes. At the other place, there may
- * be 1 NUL for every 8 of these, as in Ā (U+0100).
+ * be 1 NUL for every 8 NULs at the first place, as in Ā (U+0100).
  */
 const STRAY_SHARE = 8;
 /**
@@ -144,7 +144,7 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
   // Node 20's decoder allocates output for the bytes of one call, and throws if bytes pending from
-  // earlier calls need more. It is therefore never called with few bytes.
+  // earlier calls need more. The decoder is therefore never called with few bytes.
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {

@@ -30,7 +30,10 @@ const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
-/** Returns the kind that a format code specifies. Only its section for positive numbers counts. */
+/**
+ * Returns the kind that a format code specifies. Only the section of the code for positive numbers
+ * counts.
+ */
 function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };

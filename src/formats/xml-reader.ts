@@ -144,7 +144,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** UTF-16 has a byte order mark. Text without one is UTF-8. */
+/** XML in UTF-16 has a byte order mark. XML without a byte order mark is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -49,7 +49,7 @@ export class Acts {
 
   /**
    * Returns an `Acts` that reports for `actor`. If `actor` has no session or address, the current
-   * ones are used.
+   * session and address are used.
    */
   as(actor: Actor): Acts {
     return this.isHeard ? new Acts(this.#listeners, { ...this.#actor, ...actor }) : this;

@@ -39,7 +39,7 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
   log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
 }
 
-/** Adds partitions for the coming days, and drops unused ones older than `days` days. */
+/** Adds partitions for the coming days, and drops unused partitions older than `days` days. */
 export async function maintainChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);

@@ -149,7 +149,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** Limits the statements that read many rows, so that short ones find a free connection. */
+  /** Limits the statements that read many rows, so that short statements find a free connection. */
   readonly inTurn: LimitFunction;
 }
 

@@ -48,7 +48,8 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 
 /**
  * Detaches a month from `sluice.events`, or returns `null` if some events must be kept. Waits a
- * limited time for other transactions on the events, because new ones are blocked.
+ * limited time for other transactions on the events, because new transactions are blocked
+ * meanwhile.
  * @throws 55P03 if the limit is reached
  */
 export async function retireMonth(
@@ -212,7 +213,7 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
 }
 
 /**
- * Drops an existing table once all exports of it have ended. That wait is limited.
+ * Drops an existing table once all exports of it have ended. The wait for the exports is limited.
  * @throws 55P03 if the limit is reached
  */
 export async function dropTable(

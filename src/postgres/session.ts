@@ -239,7 +239,8 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // The pool closes this connection. It can then open another, which `end` needs.
+    // The pool closes this connection. The pool can then open another connection, which `end`
+    // needs.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;

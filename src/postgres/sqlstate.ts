@@ -41,9 +41,10 @@ export function isTransient(error: unknown): boolean {
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * True for `statement_timeout` and `transaction_timeout`. Work is retried a limited number of times
- * after them. `lock_timeout` has another code. A cancellation by a person differs only in its
- * message. If the message is not in English, the cancellation counts as a timeout.
+ * True for the errors of `statement_timeout` and `transaction_timeout`. After these errors, work is
+ * retried a limited number of times. `lock_timeout` has another code. A cancellation by a person
+ * differs only in its message. If the message is not in English, the cancellation counts as a
+ * timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);

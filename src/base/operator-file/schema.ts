@@ -124,8 +124,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that follow from another one. Such errors are in variants of a union, in items
-      // of a list that is too long, and in a value of the wrong type.
+      // Omits errors that follow from another error. Such errors are in variants of a union, in
+      // items of a list that is too long, and in a value of the wrong type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;

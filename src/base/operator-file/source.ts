@@ -59,7 +59,10 @@ export class FileProblems {
   }
 }
 
-/** YAML 1.2 with JSON's types, so `yes` and `on` remain text. `#toObject` finds repeated names. */
+/**
+ * Options for YAML 1.2 with JSON's types, in which `yes` and `on` remain text. `#toObject` finds
+ * repeated names.
+ */
 const options = {
   version: '1.2',
   schema: 'core',

@@ -40,7 +40,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Removes all files of the attempt. Nothing retries a failed removal, so it is logged. */
+  /** Removes all files of the attempt. A failed removal is logged, because nothing retries it. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [

@@ -24,8 +24,8 @@ import {
 } from '../filter.ts';
 
 // These queries select rows in key order. A query around them computes the exported columns, so
-// that PostgreSQL sorts only short rows. It repeats the ORDER BY, because only the order of the
-// outermost query is guaranteed. This causes no second sort.
+// that PostgreSQL sorts only short rows. The outer query repeats the ORDER BY, because only the
+// order of the outermost query is guaranteed. The repetition causes no second sort.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);

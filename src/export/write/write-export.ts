@@ -155,7 +155,7 @@ interface WriteOptions {
   onProgress(rows: number, bytes: number): void;
 }
 
-/** Reads further rows only after the sink has accepted the previous ones. */
+/** Reads further rows only after the sink has accepted the previous rows. */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,

@@ -30,9 +30,9 @@ export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /**
- * A failed attempt leaves a folder with its pid in the name. The folder is removed when no process
- * has this pid. After this time, the folder is removed anyway, because a later process may have the
- * pid.
+ * A failed attempt leaves a folder whose name contains the pid of the process. The folder is
+ * removed when no process has this pid. After this time, the folder is removed anyway, because a
+ * later process may have the pid.
  */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
@@ -106,8 +106,8 @@ function newPassword(): string {
 }
 
 /**
- * Single-user mode needs no login and reads one statement per line. Passwords need no escaping.
- * They are not in the arguments, which other users can see.
+ * Single-user mode needs no login and reads one statement per line. Passwords need no escaping. The
+ * passwords are not in the arguments, which other users can see.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
@@ -181,14 +181,14 @@ function housekeeping({ platform }: Machine): Record<string, string> {
     autovacuum_vacuum_cost_limit: '2000',
     // A stuck transaction may hold locks. No transaction of sluice is idle for that long.
     idle_in_transaction_session_timeout: '5min',
-    // Ends statements of killed workers. PostgreSQL supports this setting only on Linux.
+    // Ends statements of killed workers. The setting is used only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
   };
 }
 
 const logging = {
-  // Logs only messages about the server itself. sluice logs its own failed statements, because
-  // their text may contain data of users.
+  // Logs messages about the server itself, but no statements, whose text may contain data of users.
+  // sluice logs its failed statements itself.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',

@@ -2,8 +2,8 @@
  * Runs PostgreSQL from an npm package on sluice's data directory, as a child of this process. Other
  * folders import only `embeddedPostgres`. Start reading at `start`.
  *
- * Guarantees: only one server uses a data directory, and it ends with this process. Committed data
- * survives. Only this machine can connect, and only the owner can read the password.
+ * Guarantees: only one server uses a data directory, and the server ends with this process.
+ * Committed data survives. Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';

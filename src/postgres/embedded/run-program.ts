@@ -98,10 +98,10 @@ export interface Account {
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns `undefined` if this process can run the server itself. PostgreSQL refuses root. For root,
- * this returns the owner of the data directory or of its parent (such as a container's volume), so
- * that root can also open another user's directory. If root owns both, it returns one of
- * `candidates`.
+ * Returns the account that must run the server, or `undefined` if this process can run the server
+ * itself. PostgreSQL refuses to run as root. If this process runs as root, returns the owner of the
+ * data directory or of its parent (such as a container's volume), so that root can also open
+ * another user's directory. If root owns both folders, returns one of `candidates`.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
