@@ -11,7 +11,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
 import { readJobHistory } from '../tasks/job-store.ts';
-import { endTask, releaseTask, renewTask } from '../tasks/store.ts';
+import { endTask, holdTask, LostClaim, releaseTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endTaskSessions, inTaskTransaction, taskSessionName } from '../tasks/worker-store.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
@@ -31,8 +31,6 @@ import type { WrittenExport } from './write/write-export.ts';
 /** When a stored file reaches this size, the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
-const lostClaim = 'the export has ended, or another worker has it';
-
 /**
  * All rows come from one snapshot. The list of files and the end of the export are recorded in one
  * transaction, so an export that is completed has all rows.
@@ -44,7 +42,7 @@ export async function runExport(
 ): Promise<void> {
   if (await waitsForLoads(context, claim)) return;
   const work = await beginExport(context.db, claim);
-  if (work === null) throw new ConflictError(lostClaim);
+  if (work === null) throw new LostClaim();
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
@@ -130,14 +128,14 @@ async function complete(
   written: WrittenExport,
 ): Promise<void> {
   const due = await inTaskTransaction(context.pool, claim, async ({ db }) => {
-    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(db, claim);
     // The export is complete only if the change log still contains all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
     await completeExport(db, claim.subjectId, { ...written, warnings });
     const tasks = await recordExportEnd(context, db, environmentId, jobId);
-    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+    await endTask(db, claim);
     return tasks;
   });
   context.log.info({ ...taskFields(claim), files: written.files.length }, 'export completed');

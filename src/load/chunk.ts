@@ -1,9 +1,8 @@
-import { ConflictError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
-import { renewTask } from '../tasks/store.ts';
+import { holdTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { readChunkRange } from './chunk-store.ts';
 import {
@@ -29,8 +28,6 @@ import { allRefused, tooManyRejects } from './rejects/rejects.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
 import { kindOf } from './seam.ts';
-
-const lostClaim = 'another attempt owns the task, or its load has ended';
 
 /**
  * Reads, maps and merges one chunk, and counts its rows in the same transaction. After the commit,
@@ -116,7 +113,7 @@ async function mergeRead(
   } catch (error) {
     if (!isDataError(error)) throw error;
     // If this attempt has lost its task, the error may come from a collision with the next attempt.
-    if (!(await renewTask(context.db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(context.db, claim);
     context.log.warn(
       { ...taskFields(claim), err: error },
       'chunk is merged without the records that the database refuses',

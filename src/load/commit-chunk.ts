@@ -1,4 +1,3 @@
-import { ConflictError } from '../base/errors.ts';
 import { propertyEntities } from '../domain/entity.ts';
 import {
   addOutcomes,
@@ -13,6 +12,7 @@ import type { Reject, RejectCause } from '../domain/reject.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
+import { LostClaim } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { type ChunkTally, endValidation, finishChunk, type LoadProgress } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
@@ -25,8 +25,6 @@ import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
 /* Commits the rows, rejects and counts of a chunk in one transaction, if it owns the task. */
-
-const lostClaim = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
   /** The load, if this chunk was its only chunk and has completed it. Otherwise `null`. */
@@ -72,7 +70,7 @@ export async function keepRejects(
     const { db } = transaction;
     await insertRejects(transaction, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
-    if (progress === null) throw new ConflictError(lostClaim);
+    if (progress === null) throw new LostClaim();
     return { ...progress, completed: null };
   });
 }
@@ -100,7 +98,7 @@ export async function commitChunk(
           tally,
           context.loads.flatMap(({ hooks }) => (hooks?.end === undefined ? [] : keyOf(hooks.option))),
         );
-        if (progress === null) throw new ConflictError(lostClaim);
+        if (progress === null) throw new LostClaim();
         await rows.stage?.keep(transaction.db, claim.subjectId);
         if (!progress.isCompleted) return { ...progress, tally, completed: null };
         const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);

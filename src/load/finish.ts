@@ -1,11 +1,11 @@
 import type { RawBuilder } from 'kysely';
-import { ConflictError, Fault, FinalFailure } from '../base/errors.ts';
+import { Fault, FinalFailure } from '../base/errors.ts';
 import { plural } from '../base/wording.ts';
 import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
 import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
-import { endTask, renewTask } from '../tasks/store.ts';
+import { endTask, holdTask, LostClaim } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
@@ -21,14 +21,12 @@ import { replayEvents, replayLoad } from './replay.ts';
 import { beginPass, type FinishState, readFinishState, readLimitedPlan } from './running-store.ts';
 import { type EndSeam, endsFor } from './seam.ts';
 
-const lostClaim = 'another worker finishes the load, or it has ended';
-
 /**
  * Ends a load whose chunks are all done. This function may run late, be interrupted or be repeated.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
-  if (chunks === null) throw new ConflictError(lostClaim);
+  if (chunks === null) throw new LostClaim();
   if (chunks.hasRepeats) await countRepeats(context, claim, chunks.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
@@ -50,7 +48,7 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
     await recordEventRepeats(db, claim.subjectId);
     await resolveRepeats(db, claim.subjectId);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
-    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(db, claim);
   });
 }
 
@@ -72,7 +70,7 @@ async function complete(
     for (const seam of endsFor(context.loads, chunks.source)) await seam.completed(db, claim.subjectId);
     await completeLoad(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
-    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+    await endTask(db, claim);
     return { tally, ...end };
   });
 }
@@ -91,7 +89,7 @@ interface Continuation {
 
 async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim): Promise<Continuation> {
   const tasks = await beginPass(db, context, claim.subjectId, 'load');
-  if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+  await endTask(db, claim);
   return { tasks };
 }
 
@@ -100,7 +98,7 @@ async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim
  * @throws FinalFailure
  */
 async function runFinalChecks(context: LoadContext, db: Database, claim: TaskClaim): Promise<FinishState> {
-  if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+  await holdTask(db, claim);
   const state = await readFinishState(db, claim.subjectId);
   const { tally, totalRows, pass, maxErrors } = state;
   if (pass !== 'validate') requireBalance(state);
@@ -157,7 +155,7 @@ async function holdIfUnlike(
   if (surprises.length === 0) return null;
   await holdLoad(db, claim.subjectId, surprises);
   const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
-  if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+  await endTask(db, claim);
   return { held: surprises, ...end };
 }
 
@@ -176,6 +174,6 @@ async function concludePlan(context: LoadContext, claim: TaskClaim, chunks: Chun
     const planned: RawBuilder<unknown>[] = [];
     for (const seam of endsFor(context.loads, chunks.source)) planned.push(await seam.planned(db, subjectId));
     await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
-    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(db, claim);
   });
 }

@@ -1,4 +1,3 @@
-import { ConflictError } from '../base/errors.ts';
 import { byEventKind, type EventKind, entities, eventKinds } from '../domain/entity.ts';
 import {
   addOutcomes,
@@ -10,7 +9,7 @@ import {
 } from '../domain/load.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Transaction } from '../postgres/database.ts';
-import { renewTask } from '../tasks/store.ts';
+import { holdTask, LostClaim } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { readChunkRange, recordWritten } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
@@ -37,8 +36,6 @@ import { replanIncoming } from './plans/plan-batch.ts';
 import { type ChunkReader, createStoringReader } from './read-chunk.ts';
 import { readRefusedRows } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
-
-const lostClaim = 'another worker finishes the load, or it has ended';
 
 /**
  * Repeats the merge for some keys. Chunks are merged in any order, so an older record may have
@@ -82,7 +79,7 @@ async function replayChunk(
       await (source.dryRun ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
     await recordWritten(db, claim.subjectId, chunkNo);
-    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(db, claim);
   });
 }
 
@@ -133,9 +130,8 @@ async function replayEventChunk(
         ? await addRepeats(transaction, source, chunkNo, counted, replacing)
         : await classifyRepeats(transaction, source, chunkNo, { counted, original, surplus });
     const all = withAdded(corrections, added);
-    if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
-      throw new ConflictError(lostClaim);
-    if (!(await renewTask(transaction.db, claim))) throw new ConflictError(lostClaim);
+    if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all))) throw new LostClaim();
+    await holdTask(transaction.db, claim);
   });
 }
 

@@ -1,4 +1,4 @@
-import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
+import { FinalFailure, type InputError, inputError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import type { Act } from '../domain/act.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
@@ -9,7 +9,7 @@ import { isPlain } from '../formats/csv-dialect.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
 import { isBeforeDeletion, lockLane } from '../tasks/lane-store.ts';
-import { endTask, renewTask } from '../tasks/store.ts';
+import { endTask, holdTask, LostClaim } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
@@ -230,8 +230,6 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
   return inputError('job_not_appliable', why, details);
 }
 
-const lostClaim = 'another worker begins the load, or it has ended';
-
 /**
  * Starts a load from the beginning. A load that writes its own file writes it first. If profiles
  * have changed since planning, applying the plan fails, unless `onDrift` is `proceed`.
@@ -239,20 +237,20 @@ const lostClaim = 'another worker begins the load, or it has ended';
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;
   const load = await readBeginning(pool, claim.subjectId);
-  if (load === null) throw new ConflictError(lostClaim);
+  if (load === null) throw new LostClaim();
   const file = await kindOf(loads, load.type)?.writeFile(context, claim, signal);
   const tasks = await inTaskTransaction(context.pool, claim, async ({ db }) => {
     const beginning = await readBeginning(db, claim.subjectId);
-    if (beginning === null) throw new ConflictError(lostClaim);
+    if (beginning === null) throw new LostClaim();
     const { pass, onDrift } = beginning;
     if (pass === 'apply' && onDrift !== 'proceed') {
       const drifted = await countDrift(db, claim.subjectId);
       if (drifted > 0) throw new FinalFailure(PLAN_DRIFTED, describeDrift(drifted));
     }
-    if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
+    await holdTask(db, claim);
     if (file !== undefined) await attachFile(db, claim.subjectId, file);
     const chunkTasks = await beginPass(db, context, claim.subjectId, pass === 'apply' ? 'load' : pass);
-    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+    await endTask(db, claim);
     return chunkTasks;
   });
   context.log.info(taskFields(claim), 'load starts again');

@@ -4,7 +4,7 @@ import { keepAlive } from '../base/timers.ts';
 import { capitalise } from '../base/wording.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
-import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from './store.ts';
+import { claimNextTask, claimTask, findNextTasks, LostClaim, releaseTask, renewTask } from './store.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
@@ -78,7 +78,7 @@ export async function runTask<C extends TaskContext>(
   const lost = new AbortController();
   const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
     const isOurs = await renewTask(context.db, claim);
-    if (!isOurs) lost.abort(new ConflictError(lostClaim));
+    if (!isOurs) lost.abort(new LostClaim());
     return isOurs;
   });
   const signal = AbortSignal.any([lost.signal, kind.stops === 'at once' ? stopping : deadline]);
@@ -95,7 +95,7 @@ export async function runTask<C extends TaskContext>(
   }
 }
 
-const lostClaim = 'another attempt owns the task, or what it belongs to has ended';
+const { message: lostClaim } = new LostClaim();
 
 async function releaseClaim<C extends TaskContext>(
   context: C,

@@ -1,11 +1,12 @@
 // Stores tasks, which are the units of background work. A task is inserted in the transaction that
 // needs the work. A waiting task has no lease. A worker that claims a task gets a lease and a new
 // attempt number. The transaction that writes the result ends with `endTask`, which deletes the
-// task. If the claim no longer owns the task, `endTask` returns false and the transaction is rolled
-// back. This is the fence. `rescueTasks` frees tasks whose lease has lapsed. Start reading at
-// `findNextTasks`.
+// task. If the claim no longer owns the task, `endTask` throws `LostClaim` and the transaction is
+// rolled back. This is the fence. `rescueTasks` frees tasks whose lease has lapsed. Start reading
+// at `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
+import { ConflictError } from '../base/errors.ts';
 import { LEASE_MS } from '../base/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../domain/task.ts';
 import {
@@ -216,33 +217,47 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
     returning ${taskColumns}`;
 }
 
-/**
- * Renews the lease. Returns false if the claim no longer owns the task. If the caller then rolls
- * back its transaction, the call is also a fence.
- */
+/** Thrown if another attempt owns the task, or if the task's subject, such as a load, has ended. */
+export class LostClaim extends ConflictError {
+  constructor() {
+    super('another attempt owns the task, or what it belongs to has ended');
+  }
+}
+
+/** Renews the lease. Returns false if the claim no longer owns the task. */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
 /**
- * Ends the task. Returns false if the claim no longer owns the task. The caller must then roll
- * back.
+ * Renews the lease, and locks the task until the transaction ends.
+ * @throws LostClaim, so that the transaction is rolled back
  */
-export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
-  return hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
+export async function holdTask(db: Database, claimed: TaskClaim): Promise<void> {
+  if (!(await renewTask(db, claimed))) throw new LostClaim();
 }
 
 /**
- * Releases a recurring task, which becomes due again after `pauseMs`. Returns false if the claim no
- * longer owns the task.
+ * Ends the task.
+ * @throws LostClaim, so that the transaction is rolled back
  */
-export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
-  return hasRows(db)`
+export async function endTask(db: Database, claimed: TaskClaim): Promise<void> {
+  const isEnded = await hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
+  if (!isEnded) throw new LostClaim();
+}
+
+/**
+ * Releases a recurring task, which becomes due again after `pauseMs`.
+ * @throws LostClaim
+ */
+export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<void> {
+  const isReleased = await hasRows(db)`
     update tasks
     set ${waiting(pauseMs)}, failures = 0, losses = 0, last_error = null
     where ${isOwn(claimed)}
     returning task_id`;
+  if (!isReleased) throw new LostClaim();
 }
 
 interface Setback {

@@ -5,7 +5,7 @@ import { LEASE_MS } from '../../src/base/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { startReconciler } from '../../src/tasks/reconcile.ts';
-import { endTask, releaseTask, renewTask, rescueTasks } from '../../src/tasks/store.ts';
+import { endTask, LostClaim, releaseTask, renewTask, rescueTasks } from '../../src/tasks/store.ts';
 import { takeUnnotifiedTasks } from '../../src/tasks/unnotified-store.ts';
 import { endLostSessions } from '../../src/tasks/worker-store.ts';
 import { type ManualLoad, startManually, withoutQueue } from '../support/files/load-file.ts';
@@ -97,8 +97,8 @@ test('an attempt that lost its task cannot renew, release or end it while anothe
   if (late === null || owner === null) throw new Error('the task could not be claimed twice');
   expect(await renewTask(db, late)).toBe(false);
   expect(await releaseTask(db, late)).toBeNull();
-  expect(await endTask(db, late)).toBe(false);
-  expect(await endTask(db, owner)).toBe(true);
+  await expect(endTask(db, late)).rejects.toThrow(LostClaim);
+  await endTask(db, owner);
 });
 
 // proves: stale-worker
@@ -119,7 +119,7 @@ test.each([
   await lose(late);
   expect(await renewTask(db, late)).toBe(false);
   expect(await releaseTask(db, late)).toBeNull();
-  expect(await endTask(db, late)).toBe(false);
+  await expect(endTask(db, late)).rejects.toThrow(LostClaim);
   expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
 });
 

@@ -1,4 +1,3 @@
-import { ConflictError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
 import type { RunnerKind, WorkSeam } from '../../jobs/seam.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
@@ -15,8 +14,7 @@ const appendJob: RunnerKind<System> = {
     const { lakeEveryMs } = context.config;
     await appendEvents(context, signal);
     const { db } = context;
-    const ended = lakeEveryMs === null ? endTask(db, claim) : repeatTask(db, claim, lakeEveryMs);
-    if (!(await ended)) throw new ConflictError('another worker appends to the lake');
+    await (lakeEveryMs === null ? endTask(db, claim) : repeatTask(db, claim, lakeEveryMs));
   },
 };
 

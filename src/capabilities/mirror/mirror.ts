@@ -4,7 +4,7 @@
  * mirror never removes more profiles than allowed, nor a profile that was written after the file
  * was received.
  */
-import { ConflictError, inputError } from '../../base/errors.ts';
+import { inputError } from '../../base/errors.ts';
 import { named, type Sentence, say } from '../../base/sentence.ts';
 import type { Capability } from '../../capability.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
@@ -14,7 +14,7 @@ import { flag, type OptionSeam } from '../../domain/source-option.ts';
 import { taskFields } from '../../domain/task.ts';
 import type { EndSeam } from '../../load/seam.ts';
 import type { Database } from '../../postgres/database.ts';
-import { renewTask } from '../../tasks/store.ts';
+import { holdTask } from '../../tasks/store.ts';
 import { inTaskTransaction } from '../../tasks/worker-store.ts';
 import { describeMirror, type KeptReason, mirrorField, mirrorOf, type ShownMirror } from './api.ts';
 import {
@@ -70,8 +70,7 @@ const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   while (listed !== 0) {
     listed = await inTaskTransaction(context.pool, claim, async ({ db }) => {
       const count = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
-      if (!(await renewTask(db, claim)))
-        throw new ConflictError('another worker finishes the load, or it has ended');
+      await holdTask(db, claim);
       return count;
     });
   }

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { Config } from '../../base/config.ts';
-import { ConflictError, FinalFailure, messageOf } from '../../base/errors.ts';
+import { FinalFailure, messageOf } from '../../base/errors.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
 import { growing } from '../../base/retry.ts';
 import type { System } from '../../context.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import { linkFilesForMail } from '../../export/file-links.ts';
-import { endTask, releaseTask } from '../../tasks/store.ts';
+import { endTask, LostClaim, releaseTask } from '../../tasks/store.ts';
 import type { TaskContext } from '../../tasks/task-kind.ts';
 import type { DeliveryState } from './api.ts';
 import { formats } from './brief.ts';
@@ -149,15 +149,10 @@ async function recordAttempt(
 ): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await endAttempt(transaction, claim.subjectId, state, attempt);
-    const isOurs =
-      state === 'pending'
-        ? await releaseTask(transaction, claim, {
-            message: attempt.error,
-            pauseMs: pauseAfter(deliveryPolicy, claim.failures + 1, attempt.retryAfterMs),
-            counts: true,
-          })
-        : await endTask(transaction, claim);
-    if (isOurs === null || isOurs === false) throw new ConflictError('another worker has the delivery');
+    if (state !== 'pending') return endTask(transaction, claim);
+    const pauseMs = pauseAfter(deliveryPolicy, claim.failures + 1, attempt.retryAfterMs);
+    const setback = { message: attempt.error, pauseMs, counts: true };
+    if ((await releaseTask(transaction, claim, setback)) === null) throw new LostClaim();
   });
 }
 

@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import type { Config } from '../../base/config.ts';
-import { ConflictError } from '../../base/errors.ts';
 import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { localLimits } from '../../load/receive/receive.ts';
-import { type Database, inTransaction } from '../../postgres/database.ts';
-import { renewTask } from '../../tasks/store.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import { holdTask } from '../../tasks/store.ts';
 import { insertRunItem } from './run-item-store.ts';
 import type { RunWork } from './run-store.ts';
 import type { Variables } from './source.ts';
@@ -85,16 +84,6 @@ export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
 
-export const lostClaim = 'another worker has the run';
-
-/**
- * Locks the run until the transaction ends.
- * @throws ConflictError if this worker no longer owns the run
- */
-export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
-  if (!(await renewTask(db, claim))) throw new ConflictError(lostClaim);
-}
-
 export async function keepRefusal(
   { pool }: ScheduleContext,
   run: RunAttempt,
@@ -102,7 +91,7 @@ export async function keepRefusal(
   error: TaskFailure,
 ): Promise<void> {
   await inTransaction(pool, async ({ db }) => {
-    await holdRun(db, run);
+    await holdTask(db, run.claim);
     await insertRunItem(db, run.runId, { item, version: null, jobId: null, isNew: false, error });
   });
 }

@@ -9,7 +9,8 @@ import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { act, actingAs } from '../../postgres/acts.ts';
-import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
+import { holdTask } from '../../tasks/store.ts';
+import type { RunAttempt, ScheduleContext } from './context.ts';
 import { resolveRange } from './due-times.ts';
 import { insertRunItem, readRunItems } from './run-item-store.ts';
 import { readCursor, setDeliveredTo, setRange } from './schedule-store.ts';
@@ -79,7 +80,7 @@ async function requestJob(
     retentionDays: exported.retention_days ?? null,
     warnings,
     inSameTransaction: async (db, jobId) => {
-      await holdRun(db, run);
+      await holdTask(db, run.claim);
       await setRange(db, run.runId, rest.from ?? null, rest.to ?? null);
       const item = { item: exportItem, version: null, jobId, isNew: true, error: null };
       await insertRunItem(db, run.runId, item);

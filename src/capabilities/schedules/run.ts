@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ConflictError, explainProblem, InputError } from '../../base/errors.ts';
+import { explainProblem, InputError } from '../../base/errors.ts';
 import { growing } from '../../base/retry.ts';
 import { toFileOptions } from '../../domain/load-options.ts';
 import { yamlKeys } from '../../domain/option-table.ts';
@@ -7,16 +7,8 @@ import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { deleteTasks, endTask, releaseTask } from '../../tasks/store.ts';
-import {
-  confine,
-  holdRun,
-  keepRefusal,
-  lostClaim,
-  type RunAttempt,
-  type ScheduleContext,
-  type SourceAccess,
-} from './context.ts';
+import { deleteTasks, endTask, holdTask, releaseTask } from '../../tasks/store.ts';
+import { confine, keepRefusal, type RunAttempt, type ScheduleContext, type SourceAccess } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
 import { runExportRun } from './run-export.ts';
 import { dropRefusedItems, insertRunItem, readRunItems } from './run-item-store.ts';
@@ -59,7 +51,7 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   }
   const run = { ...row, claim };
   await inTransaction(context.pool, async ({ db }) => {
-    await holdRun(db, run);
+    await holdTask(db, run.claim);
     await dropRefusedItems(db, run.runId);
   });
   try {
@@ -81,7 +73,7 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   }
   await inTransaction(context.pool, async ({ db }) => {
     await markWaiting(db, run.runId);
-    if (!(await endTask(db, claim))) throw new ConflictError(lostClaim);
+    await endTask(db, claim);
   });
 }
 
@@ -236,7 +228,7 @@ async function loadItem(
   }
   const origin = { kind: 'schedule', name: run.name } as const;
   await acceptSource(context, file, result, origin, async (db, { jobId, created }) => {
-    await holdRun(db, run);
+    await holdTask(db, run.claim);
     const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
     await insertRunItem(db, run.runId, item);
   });

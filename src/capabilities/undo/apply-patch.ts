@@ -1,4 +1,3 @@
-import { ConflictError } from '../../base/errors.ts';
 import { entities, kindOfEntity } from '../../domain/entity.ts';
 import {
   addOutcomes,
@@ -14,6 +13,7 @@ import { RejectCauses } from '../../load/rejects/causes.ts';
 import { type CountedReject, insertRejects } from '../../load/rejects/store.ts';
 import { readLoadSource } from '../../load/running-store.ts';
 import type { HookContext } from '../../load/seam.ts';
+import { LostClaim } from '../../tasks/store.ts';
 import { inTaskTransaction } from '../../tasks/worker-store.ts';
 import { copyPatch, planEvents, removeEvents } from './patch-store.ts';
 import { planPutBack, putBackProfiles, type RefusedLine } from './put-back-store.ts';
@@ -51,7 +51,7 @@ export async function applyPatch(
       const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
       const tally: ChunkTally = { ...sum, kinds, hasEventTypes: true };
       const progress = await finishChunk(db, claim, tally, []);
-      if (progress === null) throw new ConflictError('another attempt owns the task, or its load has ended');
+      if (progress === null) throw new LostClaim();
       return progress;
     },
     { isAsynchronous: source.chunkCount > 1 },

@@ -43,7 +43,7 @@ import { renderLoadDetail } from '../../../src/load/render-load.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
 import { startRunner } from '../../../src/tasks/runner.ts';
-import { endTask, findNextTasks } from '../../../src/tasks/store.ts';
+import { endTask, findNextTasks, LostClaim } from '../../../src/tasks/store.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
 import {
   type FileOptions,
@@ -468,7 +468,7 @@ describe('a sender', () => {
     expect(receiver.received).toHaveLength(2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
     expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
-    expect(await endTask(db, claim)).toBe(false);
+    await expect(endTask(db, claim)).rejects.toThrow(LostClaim);
   });
 
   test('a hanging receiver delays no other, and a stop releases its deliveries', async () => {
