@@ -52,7 +52,7 @@ export const bundleOptions = {
   target: 'node20.19',
   // The name of a function changes only if it conflicts with another name. `keepNames` would set
   // the names of functions at run time, which costs a third of the processor time of a single
-  // record (docs/decisions/single-records.md).
+  // record.
   minify: false,
   sourcemap: true,
   logLevel: 'warning',

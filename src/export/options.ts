@@ -98,7 +98,7 @@ export const exportRequest = (options: Readonly<Record<never, TSchema>>) =>
         worded(
           Type.Boolean({
             default: false,
-            description: `With \`since\`: also export what was removed. A removed profile is a row with \`removed: true\`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for ${lossyFormats} or streams; the only other filters allowed are \`event_type\` and \`exclusions\` of users, events and properties.`,
+            description: `With \`since\`: also export what was removed. A removed profile is a row with \`removed: true\`, which loads refuse: delete these profiles from the copy first. A removed property is null. Not for ${lossyFormats} or streams; the only other filters allowed are \`event_type\` and \`exclusions\` of users, events and properties.`,
           }),
           'include_removed is true or false',
         ),

@@ -18,7 +18,7 @@ const SHEET_SNIFF_BYTES = 256 * KiB;
 /*
  * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
  * needed. Line numbers are row numbers, because an empty row becomes an empty line. Only the shared
- * strings, whose size is bounded, are in memory. Kinds of cells: docs/decisions/formats.md.
+ * strings, whose size is bounded, are in memory. Kinds of cells: docs/files.md.
  */
 
 interface WorkbookFile {

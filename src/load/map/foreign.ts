@@ -6,7 +6,7 @@ import { type Preset, presetTitles } from '../../domain/source.ts';
  * Foreign records need a preset, or have the name and time of an event but no `event_type`. If they
  * contain a user's id, they could be loaded as profiles, and would overwrite properties. They are
  * therefore refused until the load specifies their kind. The messages do not suggest adding only an
- * id (docs/decisions/loading.md).
+ * id, because the records would then be loaded as profiles.
  */
 
 type Members = Readonly<Record<string, unknown>>;
