@@ -76,7 +76,7 @@ const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   }
   context.log.info(
     { ...taskFields(claim), missing: decided.missing },
-    'mirror begins to remove the profiles that its file does not hold',
+    'mirror has removed the profiles that its file does not hold',
   );
 };
 
