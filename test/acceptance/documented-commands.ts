@@ -19,8 +19,8 @@ export function wrongCommands(program: Command): string[] {
  * variables or `npx` may precede `sluice`.
  */
 function commandsOf(text: string): string[] {
-  const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
-    block.replaceAll('\\\n', ' ').split('\n'),
+  const blocks = [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].flatMap(([, language = '', block = '']) =>
+    ['', 'sh'].includes(language) ? block.replaceAll('\\\n', ' ').split('\n') : [],
   );
   const inline = [...text.replaceAll(/^```.*?^```$/gms, '').matchAll(/`([^`]+)`/g)].map(([, code = '']) =>
     code.replaceAll(/\s+/g, ' '),
