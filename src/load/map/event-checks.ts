@@ -82,6 +82,7 @@ const plainLength = 'YYYY-MM-DDTHH:MM:SS'.length;
 const fractionDigits = 6;
 const maxFractionDigits = 9;
 const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
@@ -92,6 +93,9 @@ export class EventTimes {
   /** Date that was read last, as YYYYMMDD. `#dayMs` is the start of that day. */
   #day = 0;
   #dayMs = 0;
+  /** Day of the number that was copied last, in days since 1970, and a time of this day. */
+  #epochDay = -1;
+  readonly #epochText = Buffer.from('YYYY-MM-DDTHH:MM:SS.fff000Z');
   /** All rows that a preset creates from one record have the same time. */
   #lastText = '';
   #last: Instant | null = null;
@@ -154,6 +158,33 @@ export class EventTimes {
     return day + (hour * 60 + minute) * minuteMs + second * 1000 + millis;
   }
 
+  /**
+   * Copies the number in [start, end) in the format of `Instant`. Returns milliseconds since 1970,
+   * or NaN unless the number is seconds with 10 digits or milliseconds with 13 digits.
+   */
+  copyEpoch(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+    const digits = end - start;
+    if ((digits !== 10 && digits !== 13) || bytes[start] === ZERO) return Number.NaN;
+    let number = 0;
+    for (let digit = start; digit < end; digit++) {
+      if (!isDigit(bytes[digit] ?? 0)) return Number.NaN;
+      number = number * 10 + (bytes[digit] ?? 0) - ZERO;
+    }
+    const ms = digits === 10 ? number * 1000 : number;
+    const day = Math.floor(ms / dayMs);
+    if (day !== this.#epochDay) {
+      this.#epochDay = day;
+      this.#epochText.write(new Date(ms).toISOString().slice(0, 11), 'latin1');
+    }
+    const seconds = Math.floor((ms - day * dayMs) / 1000);
+    this.#epochText.copy(target, at);
+    writeDigits(target, at + 11, 2, Math.floor(seconds / 3600));
+    writeDigits(target, at + 14, 2, Math.floor(seconds / 60) % 60);
+    writeDigits(target, at + 17, 2, seconds % 60);
+    writeDigits(target, at + 20, 3, ms % 1000);
+    return ms;
+  }
+
   #readDay(bytes: Buffer, start: number): number {
     const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
     const month = twoDigits(bytes, start + 5);
@@ -201,6 +232,14 @@ function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer,
   target[at + 1 + fractionDigits] = LETTER_Z;
   if (from < end && bytes[from] === LETTER_Z) from++;
   return from === end ? millis : Number.NaN;
+}
+
+function writeDigits(target: Buffer, at: number, count: number, number: number): void {
+  let rest = number;
+  for (let digit = at + count - 1; digit >= at; digit--) {
+    target[digit] = ZERO + (rest % 10);
+    rest = Math.floor(rest / 10);
+  }
 }
 
 function isDigit(byte: number): boolean {

@@ -130,10 +130,11 @@ export class EventRow {
     if (!cells.has(role.time)) return null;
     const cell = cells.fields[role.time] ?? -1;
     const { bytes, starts, ends, kinds } = cells.own;
-    if (kinds[cell] === cellKind.text) {
-      places.ms = times.copy(bytes, starts[cell] ?? 0, ends[cell] ?? 0, events.bytes, start);
-      if (times.isAllowed(places.ms)) return null;
-    }
+    const from = starts[cell] ?? 0;
+    const to = ends[cell] ?? 0;
+    if (kinds[cell] === cellKind.text) places.ms = times.copy(bytes, from, to, events.bytes, start);
+    if (kinds[cell] === cellKind.number) places.ms = times.copyEpoch(bytes, from, to, events.bytes, start);
+    if (places.ms !== null && times.isAllowed(places.ms)) return null;
     const instant = readTime(cells, times);
     if (instant === null || 'code' in instant) return instant;
     events.bytes.write(instant.text, start, 'latin1');
