@@ -1,4 +1,3 @@
-import { ConflictError } from '../base/errors.ts';
 import type { Entity } from '../domain/entity.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from '../export/deleted-profile-store.ts';
 import { startLane } from '../load/end.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
+import { LostClaim } from '../tasks/store.ts';
 import { inTaskTransaction } from '../tasks/worker-store.ts';
 import { deleteMatchingRejects, removeExports, removeKeptFiles, removeUploads } from './erase-files.ts';
 import type { Attempt, DeletionContext, DeletionStep } from './seam.ts';
@@ -23,8 +23,6 @@ const DELETION_BATCH_IDS = 200;
 /** Maximum number of rows that a single transaction removes or changes. */
 const DELETION_BATCH_ROWS = 5_000;
 
-const lostClaim = 'another worker has the deletion, or it has ended';
-
 /** If `signal` is aborted, another worker continues the deletion. */
 export async function runDeletion(
   context: DeletionContext,
@@ -32,7 +30,7 @@ export async function runDeletion(
   signal: AbortSignal,
 ): Promise<void> {
   const work = await inTransaction(context.pool, ({ db }) => beginDeletion(db, claim));
-  if (work === null) throw new ConflictError(lostClaim);
+  if (work === null) throw new LostClaim();
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work.entity, signal);
@@ -70,7 +68,7 @@ function startAttempt(
       return inTaskTransaction(context.pool, claim, async ({ db }) => {
         const done = await work(db);
         if (await addStep(db, claim, done)) return done;
-        throw new ConflictError(lostClaim);
+        throw new LostClaim();
       });
     },
     throwIfAborted: () => signal.throwIfAborted(),
@@ -80,7 +78,7 @@ function startAttempt(
 /** Marks the deletion as completed. The commit waits until the data is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
-    if (!(await completeDeletion(db, claim))) throw new ConflictError(lostClaim);
+    if (!(await completeDeletion(db, claim))) throw new LostClaim();
   });
   context.log.info(taskFields(claim), 'deletion completed');
 }
