@@ -7,11 +7,11 @@
  * npm run bench:load -- --plans [--rows N] [--turns N]
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
- * Loads a file of users through the real service (upload, chunks, workers, ledger). Alternately,
- * loads the file into the same PostgreSQL in two other ways: by hand-written SQL, and by COPY of
- * rows that already have their stored form. This COPY is the least work for the database. Prints
- * the times, the ratios to the other ways, and the peak memory. Then prints how long a JSON array
- * of 100 users takes.
+ * Loads a file of users through the real service (upload, chunks, workers, ledger). In turn with
+ * these loads, also loads the file into the same PostgreSQL in two other ways: by hand-written SQL,
+ * and by COPY of rows that already have their stored form. This COPY is the least work for the
+ * database. Prints the times, the ratios to the other ways, and the peak memory. Then prints how
+ * long a JSON array of 100 users takes.
  *
  * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs
  * first.

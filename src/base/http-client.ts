@@ -130,8 +130,9 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns a DNS lookup whose results are only allowed addresses, so that the connection uses a
- * checked address. Node does not call `lookup` for literal addresses: see `requireAllowedHost`.
+ * Returns a function for DNS lookups that yields no addresses except allowed ones, so that the
+ * connection uses a checked address. Node does not call `lookup` for literal addresses: see
+ * `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {

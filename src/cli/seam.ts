@@ -30,8 +30,9 @@ export interface OpenSection<S extends TSchema = TSchema> {
    */
   readonly file: OperatorFile<S>;
   /**
-   * Computes the changes, but writes nothing. Call it in the transaction of `write`, after
-   * `lockEnvironment`. @throws an error with a message for the user if the changes are not allowed
+   * Computes the changes, but writes nothing. Call it after `lockEnvironment`, in the transaction
+   * that then calls `write`. @throws an error with a message for the user if the changes are not
+   * allowed
    */
   plan(db: Database, environmentId: number, declared: Static<S>, options: PlanOptions): Promise<SectionPlan>;
 }

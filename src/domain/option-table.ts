@@ -59,8 +59,8 @@ export class OptionTable {
   }
 
   /**
-   * Returns the rule that a value violates, or `null`. The rule follows the option's name in a
-   * message.
+   * Returns the rule that a value violates, or `null`. In a message, the text of the rule comes
+   * after the option's name.
    */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, max = 1 } = this.option(name);

@@ -116,7 +116,8 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
 
 /**
  * Returns the types of the columns.
- * @throws InputError `invalid_field` if a type is given for a missing column, or two for one column
+ * @throws InputError `invalid_field` if a type is given for a missing column, or if two types are
+ * given for the same column
  */
 function typesOf(
   { types = [], headerRows }: CsvReading,

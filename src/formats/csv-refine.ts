@@ -171,8 +171,8 @@ export interface ScoredDialect {
 }
 
 /**
- * Minimum points of a possible dialect. With fewer points, records have one cell, varying numbers
- * of cells, or hardly any cells of a known kind.
+ * Minimum points of a possible dialect. A dialect with fewer points splits records into one cell
+ * each, into varying numbers of cells, or into cells of which hardly any has a known kind.
  */
 const minPoints = 0.4;
 /** A dialect with more than this share of the best dialect's points is equally likely. */

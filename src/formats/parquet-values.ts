@@ -283,7 +283,10 @@ function textJson(bytes: Uint8Array): JsonText {
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
-/** Older programs do not declare text, so valid UTF-8 becomes text, and other bytes Base64. */
+/**
+ * Older programs do not declare which values are text, so valid UTF-8 is read as text, and other
+ * bytes are encoded as Base64.
+ */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
   return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);

@@ -18,8 +18,8 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 export type NamespaceOf = (prefix: string) => string;
 
 /**
- * Receives the elements in the root's namespace by local names, and all text except the
- * pronunciation of East Asian text.
+ * Receives each element in the root's namespace with its local name. Also receives all text except
+ * the pronunciation of East Asian text.
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;

@@ -1,5 +1,6 @@
 /*
- * Segments of the API and the console, with the schema of the definitions file.
+ * Segments as the API and the console define them. They have the same schema as segments in the
+ * definitions file.
  */
 import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';

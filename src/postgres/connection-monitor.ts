@@ -282,7 +282,8 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // After `end`, the caller no longer listens for errors, so the socket is destroyed without one.
+  // After `end`, the caller no longer listens for errors, so the socket is destroyed without an
+  // error.
   if (socket.writableEnded) {
     socket.destroy();
     return;

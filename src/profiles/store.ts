@@ -105,8 +105,8 @@ export async function readProfiles(
 }
 
 /**
- * Returns the last id of the range of `rows` profiles that follow `after`. `null` if fewer profiles
- * follow. Reads only the index.
+ * Takes the next `rows` profiles after the id `after`, and returns the id of the last one. `null`
+ * if fewer profiles follow. Reads only the index.
  */
 export function findRangeEnd(
   db: Database,

@@ -50,7 +50,7 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** While no task is active, only one of this many polls reconciles. */
+/** While no task is active, only one poll in this many also reconciles. */
 const POLLS_AT_REST = 5;
 
 /**

@@ -33,13 +33,13 @@ export interface TaskQueue {
 
 export interface Tolerance {
   /**
-   * Number of errors after which the task fails if the last one is transient, such as a lost
-   * connection. With Infinity, such errors are retried forever and not counted.
+   * Number of errors after which the task fails, provided that the last error is transient, such as
+   * a lost connection. With Infinity, such errors are retried forever and not counted.
    */
   readonly transient: number;
   /**
-   * Number of errors after which the task fails if the last one is a server timeout. The same work
-   * will probably reach the timeout again.
+   * Number of errors after which the task fails, provided that the last error is a server timeout.
+   * The same work will probably reach the timeout again.
    */
   readonly timeout: number;
   readonly defect: number;

@@ -36,7 +36,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     async () => {
       await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
         // The file has no rejects. Otherwise, both attempts would store rejects with the same row
-        // numbers. The second attempt would fail on that conflict, as if there were a fence.
+        // numbers. The second attempt would fail on that conflict even without a fence, and the
+        // test would prove nothing.
         const allValid = createProfileFile({ rows: 30_000, allValid: true });
         const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
         const load = await ended(site.sql, jobId);

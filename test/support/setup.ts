@@ -11,7 +11,7 @@ const seed = process.env['SLUICE_TEST_SEED'] ?? '20261122';
 
 if (seed !== 'random') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) });
 
-// Only this module can register hooks for every file. The files of a worker share imported modules,
-// whose bodies run only for the first file.
+// Only this module can register hooks for every file. Test files that run in the same worker share
+// imported modules, so the code of a module runs only for the first of these files.
 afterEach(() => cleanUp('test'));
 afterAll(() => cleanUp('file'));

@@ -48,7 +48,8 @@ export interface UndoSource {
   /** Loads that this undo or an earlier one undoes, with the transactions of their chunks. */
   readonly allUndone: ReadonlyMap<number, readonly string[]>;
   /**
-   * The loads in `allUndone`, and also the earlier undos. The changes of these authors are ignored.
+   * The loads in `allUndone`, and also the earlier undos. Changes made by these loads and undos are
+   * ignored.
    */
   readonly ignoredAuthors: ReadonlySet<number>;
   /** Earlier undos that ran after the first of `loads`. */

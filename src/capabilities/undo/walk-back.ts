@@ -94,7 +94,8 @@ export interface UndoneLoads {
   /** Loads that this undo or an earlier one undoes. The log contains all writes of these loads. */
   readonly allUndone: ReadonlySet<number>;
   /**
-   * The loads in `allUndone`, and also the earlier undos. The changes of these authors are ignored.
+   * The loads in `allUndone`, and also the earlier undos. Changes made by these loads and undos are
+   * ignored.
    */
   readonly ignoredAuthors: ReadonlySet<number>;
   readonly loadOfPosition: ReadonlyMap<string, number>;

@@ -131,7 +131,7 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
 }
 
 export interface NewUsers {
-  /** COPY text of rows that end with `newUserStamp`. Each key occurs once. */
+  /** Rows as COPY text. Each row ends with `newUserStamp`. Each key occurs once. */
   readonly text: Buffer;
   readonly keyHashes: Buffer | null;
   readonly companies: readonly string[];

@@ -301,8 +301,8 @@ export interface LoadedSince {
 
 /**
  * Refused records of a load that have since been loaded from corrected files, and the jobs that
- * loaded them. Records that were refused and corrected several times count. Corrections by jobs
- * that were taken back do not count.
+ * loaded them. A record that was refused and corrected several times counts as well. Corrections by
+ * jobs that were taken back do not count.
  */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(

@@ -16,7 +16,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // A listed process may have ended in the meantime, such as the session that made the list.
+      // A listed process, such as the session that made the list, may have ended in the meantime.
     }
   }
 }

@@ -2,7 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inputError } from '../../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.ts';
 
-/** Tasks that behave as badly as a parser of hostile bytes could. Tests import only their types. */
+/**
+ * Tasks that misbehave on purpose, as a parser of hostile bytes could. Tests import only the types
+ * of these tasks.
+ */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 

@@ -8,8 +8,8 @@ const start = () => {
 };
 
 /**
- * Makes `guesses` guesses, each from the address that `address` returns for its number. Returns how
- * many of them the service would compare with a key.
+ * Makes `guesses` guesses. Guess number n comes from the address `address(n)`. Returns how many of
+ * them the service would compare with a key.
  */
 function guess(logins: FailedLogins, guesses: number, address: (n: number) => string): number {
   let compared = 0;

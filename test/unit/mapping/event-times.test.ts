@@ -6,7 +6,10 @@ import { EventTimes } from '../../../src/load/map/event-checks.ts';
 const times = new EventTimes();
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 
-/** Returns what `copyEpoch` copies from the middle of other text, or `null` for NaN. */
+/**
+ * Lets `copyEpoch` copy the text, which has other bytes before and after it. Returns the copy, or
+ * `null` if the result is NaN.
+ */
 function copied(text: string): { readonly text: string; readonly ms: number } | null {
   const target = Buffer.alloc(writtenLength + 2);
   const ms = times.copyEpoch(Buffer.from(`:${text},`), 1, 1 + text.length, target, 1);

@@ -50,7 +50,7 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** Pauses do not end while the page is hidden, unless `hidden` is true. */
+/** While the page is hidden, pauses end only if the option `hidden` is true. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }
