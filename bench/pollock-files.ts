@@ -1,7 +1,7 @@
 /*
  * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): a table of 83 records and nine
- * columns, undamaged and damaged in 2 289 ways. We invented a table of the original's shape: few
- * quotes, inches, apostrophes and an empty last column.
+ * columns, undamaged and damaged in 2 289 ways. We invented a table like the original: it has inch
+ * marks, apostrophes and an empty last column, and few of its cells are quoted.
  */
 
 export type Row = readonly string[];

@@ -89,7 +89,8 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// Rejects with the same code, column and shape have one cause, usually fixed by one correction.
+// Refused records with the same code, column and shape have one cause. One correction usually fixes
+// them.
 
 export interface CauseKey {
   readonly code: RejectCode;

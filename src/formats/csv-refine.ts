@@ -172,7 +172,7 @@ export interface ScoredDialect {
 
 /**
  * Minimum points of a possible dialect. A dialect with fewer points splits records into one cell
- * each, into varying numbers of cells, or into cells of which hardly any has a known kind.
+ * each, into varying numbers of cells, or into cells that hardly ever have a known kind.
  */
 const minPoints = 0.4;
 /** A dialect with more than this share of the best dialect's points is equally likely. */

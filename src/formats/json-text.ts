@@ -84,10 +84,7 @@ export function withoutTexts({ value, marked }: ParsedJson, names: ReadonlySet<s
   return 'code' in parsed ? original : parsed;
 }
 
-/**
- * Looks up each of the few members of the record in `names`. Looking up each name in the record
- * would take 2.5 µs.
- */
+/** Looks each member up in `names`. The other way round, 18 look-ups took 2.5 µs per record. */
 function hasTexts(value: JsonObject, names: ReadonlySet<string>): boolean {
   for (const name in value) if (names.has(name) && isJsonText(value[name])) return true;
   return false;

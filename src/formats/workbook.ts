@@ -231,8 +231,8 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
 }
 
 /**
- * True if the sheet has a value or formula, or if its first SHEET_SNIFF_BYTES have neither but more
- * bytes follow.
+ * True if the first SHEET_SNIFF_BYTES of the sheet have a value or formula, or if the sheet is
+ * longer and may therefore have one.
  */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let hasContent = false;

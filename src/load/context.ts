@@ -54,7 +54,7 @@ export interface LoadMemory {
   users: 'unknown' | 'new' | 'known';
   /** `known` if the last chunk contained events that already exist. */
   events: 'unknown' | 'new' | 'known';
-  /** Number of chunks that are still to be read without a search for unchanged records. */
+  /** Number of following chunks that are read without a search for unchanged records. */
   unsearchedChunks: number;
   /**
    * Number of chunks that are read without a search for unchanged records, after a search has found

@@ -95,8 +95,6 @@ export async function runTask<C extends TaskContext>(
   }
 }
 
-const { message: lostClaim } = new LostClaim();
-
 async function releaseClaim<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
@@ -127,7 +125,8 @@ async function releaseClaim<C extends TaskContext>(
   if (failures === null) {
     // A transient error is normal, because the new owner or a cancellation ended the session. Any
     // other error may have occurred after the commit that ended the task.
-    return sort === 'transient' ? log.info(line, lostClaim) : log.warn(line, lostClaim);
+    const { message } = new LostClaim();
+    return sort === 'transient' ? log.info(line, message) : log.warn(line, message);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');

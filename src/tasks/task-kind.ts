@@ -70,8 +70,7 @@ export interface TaskKind<Context> {
   readonly pauseMs: (failures: number) => number;
   /**
    * The last statement must be the fence (`endTask`).
-   * @throws FinalFailure if a retry would not help, ConflictError if the claim no longer owns the
-   * task
+   * @throws FinalFailure if a retry would not help, LostClaim if the claim no longer owns the task
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**

@@ -13,10 +13,10 @@ interface UnnotifiedTask extends DueTask {
 }
 
 /**
- * Maximum number of waiting tasks, per kind and environment, for which notices are sent at a time.
+ * For each kind and environment, notices are sent for at most this many waiting tasks at a time.
  */
 export const NOTIFIED_TASKS = 1_000;
-/** This lower maximum applies to a kind and environment of which no task is running. */
+/** This lower maximum applies if no task of the kind is running in the environment. */
 const repeatedTasks = 8;
 
 /**

@@ -153,7 +153,7 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /**
- * Figures that took a second to read are reused for this many seconds, so reading uses at most a
+ * Figures are reused for this many times as long as it took to read them, so reading uses at most a
  * hundredth of a connection's time.
  */
 const restPerWork = 100;

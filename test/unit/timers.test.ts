@@ -1,6 +1,7 @@
 import { getActiveResourcesInfo } from 'node:process';
 import { expect, test } from 'vitest';
-import { withDeadline } from '../../src/base/timers.ts';
+import { startPoller, withDeadline } from '../../src/base/timers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const never = new Promise<never>(() => undefined);
 const tooLate = (): never => {
@@ -28,4 +29,14 @@ test('work that fails after its deadline causes no unhandled rejection', async (
   fail(new Error('after the deadline'));
   // An unhandled rejection would end the process and fail this run of vitest.
   await new Promise(setImmediate);
+});
+
+test('a poll may ask for an earlier next poll than usual', async () => {
+  let polls = 0;
+  const poller = startPoller(3_600_000, async () => {
+    polls++;
+    return 1;
+  });
+  await waitFor('the second poll', () => polls > 1);
+  await poller.stop();
 });

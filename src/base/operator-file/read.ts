@@ -124,8 +124,8 @@ export class Place {
   }
 
   /**
-   * Reports items whose member `name` has the same value as in an earlier item. The other members
-   * of the items may be invalid.
+   * Reports items whose member `name` has the same value as in an earlier item. Other members may
+   * be invalid.
    */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();

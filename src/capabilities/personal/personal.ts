@@ -97,8 +97,8 @@ export class PersonalProperties {
   }
 
   /**
-   * In `name`, dots separate objects and members. If the property itself has no action, the action
-   * of the closest object around it applies.
+   * In `name`, dots separate objects and members. If the property itself has no action, the
+   * innermost object around it that has an action decides.
    */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {

@@ -108,8 +108,8 @@ const maxKeys = 10_000;
 
 /**
  * Limits the calls of each key. For a browser key, also limits the calls from each address. Each
- * process counts separately, because Redis would cost a query per call. Existing plugins miscount
- * simultaneous requests.
+ * process counts separately, because Redis would cost a query per call. No existing plugin is used,
+ * because those miscount simultaneous requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };

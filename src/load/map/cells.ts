@@ -209,7 +209,10 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Length of the text in bytes. The values of a short text need not be measured. */
+  /**
+   * Length of the text in bytes. If the text is short, the lengths of its values need not be
+   * measured.
+   */
   readonly length: number;
 }
 

@@ -48,7 +48,8 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   const names = namesOf(record);
   const isOwn = typeof kind === 'string' && isRecordKind(kind);
   const preset = recognise?.(names, isOwn, type) ?? null;
-  // The properties of a profile may have any names, so only the keys of the record itself count.
+  // The properties of a profile may have any names, so only the record's own keys can show that it
+  // is a profile.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent

@@ -6,7 +6,10 @@ const comparedChars = 5;
 /** Any byte that is not printable ASCII counts as the first or the last printable one. */
 const firstByte = 0x20;
 const distinctBytes = 96;
-/** 53 bits contain the first characters of a key (96 ** 5 < 2 ** 33) and the number of its row. */
+/**
+ * The 53 bits of a number contain five characters of a key (33 bits, because 96 ** 5 < 2 ** 33) and
+ * the number of the key's row (20 bits).
+ */
 const maxRows = 2 ** 20;
 
 /**

@@ -49,7 +49,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries, because a program that a killed process started may still be creating its last file. */
+/** Retries, because a killed process may have started a program that is still creating a file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }

@@ -129,7 +129,7 @@ async function checkDisks(config: Config): Promise<Finding[]> {
 const sample = Buffer.from('sluice status: written, read in part and in whole, and removed\n'.repeat(64));
 const [start, end] = [1_000, 1_100];
 
-/** Does with a small file what loads and exports do with large files. */
+/** Performs on a small file the operations that loads and exports perform on large files. */
 export async function checkStorage(files: FileStore): Promise<Finding[]> {
   await files.check();
   const ref = await writeWhole(await files.create(), [sample]);

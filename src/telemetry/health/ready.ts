@@ -16,8 +16,8 @@ export interface HealthReport {
 }
 
 /**
- * A check throws or hangs if its part is unavailable. A part that is in the database has `null`
- * instead of a check.
+ * A check throws or hangs if its part is unavailable. A part that is inside the database has no
+ * check of its own (`null`).
  */
 type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 

@@ -129,7 +129,7 @@ describe('an append', () => {
     );
     await append();
     expect([await filesOfMonth(0), await filesOfMonth(1)]).toEqual([1, 2]);
-    // Simulates a month that was written before its end.
+    // Simulates a month whose data was written before the month had ended.
     await age(24 * 62 + LAKE_SETTLE_HOURS);
     await sql`update lake_months set written_at = now() where month = ${monthOf(0)}::date`.execute(
       t.system.db,
