@@ -46,9 +46,8 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
   await inTaskTransaction(context.pool, claim, async ({ db }) => {
     await recordEventRepeats(db, claim.subjectId);
-    await resolveRepeats(db, claim.subjectId);
+    await resolveRepeats(db, claim);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
-    await holdTask(db, claim);
   });
 }
 
@@ -63,7 +62,7 @@ async function complete(
 ): Promise<CompletedLoad | Continuation | Held> {
   return inTaskTransaction(context.pool, claim, async ({ db }) => {
     if (chunks.hasRewritten && (chunks.pass === 'load' || chunks.pass === 'dry_run'))
-      await countRestored(db, claim.subjectId, chunks.pass);
+      await countRestored(db, claim, chunks.pass);
     const { jobId, tally, pass } = await runFinalChecks(context, db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? continueLoad(context, db, claim);
@@ -169,7 +168,7 @@ async function concludePlan(context: LoadContext, claim: TaskClaim, chunks: Chun
   const { environmentId, subjectId, jobId } = claim;
   await inTaskTransaction(context.pool, claim, async ({ db }) => {
     if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
-    if (chunks.hasRewritten) await countRestored(db, subjectId, chunks.pass);
+    if (chunks.hasRewritten) await countRestored(db, claim, chunks.pass);
     const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
     const planned: RawBuilder<unknown>[] = [];
     for (const seam of endsFor(context.loads, chunks.source)) planned.push(await seam.planned(db, subjectId));

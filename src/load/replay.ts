@@ -130,8 +130,8 @@ async function replayEventChunk(
         ? await addRepeats(transaction, source, chunkNo, counted, replacing)
         : await classifyRepeats(transaction, source, chunkNo, { counted, original, surplus });
     const all = withAdded(corrections, added);
-    if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all))) throw new LostClaim();
     await holdTask(transaction.db, claim);
+    if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all))) throw new LostClaim();
   });
 }
 

@@ -266,6 +266,86 @@ describe('repeated work', () => {
   });
 });
 
+describe('the locks of a finish', () => {
+  const track = (event_id: string | undefined, name: string) => ({
+    event_type: 'track',
+    event_id,
+    event_name: name,
+    user_id: 'k',
+    inserted_at: '2026-03-01T00:00:00Z',
+  });
+
+  // A cancellation locks the task first. If a finish updated its load first, the two could wait for
+  // each other, and the cancellation could be answered with 503.
+  test.each([
+    [
+      'keys out of order',
+      [
+        { user_id: 'k', x: 1 },
+        { user_id: 'v', x: 1 },
+        { user_id: 'k', x: 2 },
+      ],
+      {},
+    ],
+    [
+      'keys that it changed and changed back',
+      [
+        { user_id: 'k', x: 2 },
+        { user_id: 'v', x: 1 },
+        { user_id: 'k', x: 1 },
+      ],
+      {},
+    ],
+    [
+      'repeated keys of a plan',
+      [
+        { user_id: 'k', x: 2 },
+        { user_id: 'v', x: 1 },
+        { user_id: 'k', x: 1 },
+      ],
+      { dryRun: true, pass: 'plan' },
+    ],
+    [
+      'events without an id',
+      [track(undefined, 'A'), track(undefined, 'A'), { user_id: 'v', x: 1 }],
+      { entity: 'auto' },
+    ],
+    [
+      'events with the same id',
+      [track('e', 'B'), { user_id: 'v', x: 1 }, track('e', 'A')],
+      { entity: 'auto' },
+    ],
+  ] as const)('a finish with %s locks its task before its load', async (_what, records, options) => {
+    const environmentId = await newEnvironment(t.system);
+    await runManually(
+      await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 })),
+    );
+    const load = await startManually(t.system, environmentId, users(...records), {
+      ...options,
+      chunkBytes: 1,
+    });
+    for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
+    await query(`
+      create function require_held_task() returns trigger language plpgsql as $$
+      begin
+        if exists (
+          select from tasks
+          where kind = 'finish' and subject_id = new.load_id and xmin <> pg_current_xact_id()::xid
+        ) then raise exception 'load % was updated before its task was locked', new.load_id;
+        end if;
+        return new;
+      end $$`);
+    await query(`
+      create trigger require_held_task before update on loads
+      for each row when (new.load_id = ${load.loadId}) execute function require_held_task()`);
+    try {
+      expect(await load.finish()).toMatchObject({ status: 'completed', failure: null });
+    } finally {
+      await query('drop function require_held_task cascade');
+    }
+  });
+});
+
 describe('a load that was interrupted by another load', () => {
   const file = users(
     { user_id: 'first', x: 1 },

@@ -2,7 +2,17 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { LoadPass } from '../../domain/load.ts';
 import type { SourceOptions } from '../../domain/source.ts';
-import { columnOf, type Database, findValue, isTrue, selectWhere } from '../../postgres/database.ts';
+import type { TaskClaim } from '../../domain/task.ts';
+import {
+  columnOf,
+  countOf,
+  type Database,
+  findValue,
+  firstRow,
+  isTrue,
+  selectWhere,
+} from '../../postgres/database.ts';
+import { holdTask } from '../../tasks/store.ts';
 import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
@@ -74,13 +84,24 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
  * A key must be replayed if its chunks did not take effect in file order. This is the case if an
  * earlier chunk wrote the key after a later chunk had found the key unchanged, or if two chunks
  * both stored that they were the first to write the key. After a retry, all repeated keys must be
- * replayed, because another load may have run before the retry. Stores the keys to replay. Must be
- * called in the transaction that renews the claim.
+ * replayed, because another load may have run before the retry. Stores the keys to replay. Holds
+ * the task of the claim.
  */
-export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
+export async function resolveRepeats(db: Database, claim: TaskClaim): Promise<void> {
+  const loadId = claim.subjectId;
   await sql`set local work_mem = '64MB'`.execute(db);
-  if (await haveRepeats(db, loadId)) await correctRepeats(db, loadId);
-  else await sql`update loads set repeats_resolved_at = now() where load_id = ${loadId}`.execute(db);
+  const surplus = (await haveRepeats(db, loadId)) ? await correctKinds(db, loadId) : null;
+  await holdTask(db, claim);
+  const s = { inserted: 0, updated: 0, unchanged: 0, ...surplus };
+  await sql`
+    update loads
+    set
+      rows_inserted = rows_inserted - ${s.inserted},
+      rows_updated = rows_updated - ${s.updated},
+      rows_unchanged = rows_unchanged - ${s.unchanged},
+      rows_superseded = rows_superseded + ${s.inserted + s.updated + s.unchanged},
+      repeats_resolved_at = now()
+    where load_id = ${loadId}`.execute(db);
 }
 
 /**
@@ -103,8 +124,12 @@ function haveRepeats(db: Database, loadId: number): Promise<boolean> {
     ) of_entity`;
 }
 
-async function correctRepeats(db: Database, loadId: number): Promise<void> {
-  await sql`
+/**
+ * Stores the keys to replay and corrects the counts by kind. Returns by how much the counts of the
+ * load are too high.
+ */
+function correctKinds(db: Database, loadId: number): Promise<Record<MergedOutcome, number> | null> {
+  return firstRow<Record<MergedOutcome, number>>(db)`
     with concerned as (
       select
         k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
@@ -134,15 +159,9 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
       set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}
       from surplus_by_kind s
       where k.load_id = ${loadId} and k.kind = s.kind
-    ),
-    surplus as (
-      select ${forMerged((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::bigint as ${sql.ref(name)}`)}
-      from surplus_by_kind
     )
-    update loads
-    set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}, repeats_resolved_at = now()
-    from surplus s
-    where load_id = ${loadId}`.execute(db);
+    select ${forMerged((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::bigint as ${sql.ref(name)}`)}
+    from surplus_by_kind`;
 }
 
 const merged = ['inserted', 'updated', 'unchanged'] as const;
@@ -196,15 +215,16 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
 /**
  * Counts keys as unchanged if the load changed their profiles and then changed them back. If the
  * log of changes is missing, such keys still count as updated. Must be called after the replay, in
- * the transaction that ends the pass.
+ * the transaction that ends the pass. Holds the task of the claim if it corrects the load.
  */
-export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
+export async function countRestored(db: Database, claim: TaskClaim, pass: LoadPass): Promise<void> {
+  const loadId = claim.subjectId;
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
   // Without this setting, PostgreSQL compares every pair of keys, because it expects the arrays to
   // contain only a few hashes.
   await sql`set local enable_nestloop = off`.execute(db);
-  await sql`
+  const keys = await countOf(db)`
     with restored as (${restored}),
     counted as (
       select m.entity, m.key_hash
@@ -224,11 +244,15 @@ export async function countRestored(db: Database, loadId: number, pass: LoadPass
       where k.load_id = ${loadId}
         and k.kind = case s.entity when 'users' then 'identify_user' else 'identify_company' end
     )
-    update loads
-    set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
-    from (select count(*) as keys from counted) s
-    where load_id = ${loadId} and s.keys > 0`.execute(db);
+    select count(*) from counted`;
   await sql`reset enable_nestloop`.execute(db);
+  if (keys > 0) {
+    await holdTask(db, claim);
+    await sql`
+      update loads
+      set rows_updated = rows_updated - ${keys}, rows_unchanged = rows_unchanged + ${keys}
+      where load_id = ${loadId}`.execute(db);
+  }
   if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
 }
 
