@@ -67,12 +67,13 @@ async function showRows({ cli, service }: DemoStage): Promise<void> {
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
+/** The server runs in the process of the demo, which also makes the files and sends all requests. */
 export async function showMemory({ cli, service }: DemoStage): Promise<void> {
-  const [server, ...workers] = await Promise.all([process.pid, ...service.workerPids].map(peakMemory));
+  const [demo, ...workers] = await Promise.all([process.pid, ...service.workerPids].map(peakMemory));
   const memory = (bytes: number | null | undefined): string =>
     bytes == null ? 'unknown' : formatBytes(bytes);
   cli.terminal.print(
-    `   most memory held: server ${memory(server)}, workers ${workers.map(memory).join(' and ')}`,
+    `   most memory held: server and demo together ${memory(demo)}, workers ${workers.map(memory).join(' and ')}`,
   );
 }
 
