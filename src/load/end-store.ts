@@ -10,8 +10,16 @@ import {
 } from '../domain/load.ts';
 import type { Origin, TaskFailure } from '../domain/task.ts';
 import { camel, daysAgo, type Tables } from '../postgres/columns.ts';
-import { columnOf, type Database, firstRow, hasRows, updateWhere } from '../postgres/database.ts';
-import { deleteTasks } from '../tasks/store.ts';
+import {
+  columnOf,
+  type Database,
+  firstRow,
+  hasRows,
+  inSavepoint,
+  type Transaction,
+  updateWhere,
+} from '../postgres/database.ts';
+import { deleteTasks, hasTasks } from '../tasks/store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import type { LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
@@ -36,8 +44,8 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
 };
 
 /** Fails a load. Its written rows remain. Returns `null` if the load has already ended. */
-export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
-  return end(db, loadId, failsFrom[code] ?? ['processing'], {
+export function failLoad(transaction: Transaction, loadId: number, { code, message }: TaskFailure) {
+  return end(transaction, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
     failure_code: code,
     failure_message: sql<string>`${message}::text || ' (' || (${applied})
@@ -48,10 +56,18 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
 /** Cancels a load. Returns `null` if the load is not in the environment or has ended. */
-export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
+export async function cancelLoad(
+  transaction: Transaction,
+  environmentId: number,
+  jobId: string,
+  by: Origin | null,
+) {
+  const { db } = transaction;
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
-  const ended = await end(db, load.load_id, ['queued', 'processing', 'held'], { status: 'cancelled' });
+  const ended = await end(transaction, load.load_id, ['queued', 'processing', 'held'], {
+    status: 'cancelled',
+  });
   if (ended !== null) await recordDecision(db, load.load_id, by);
   return ended;
 }
@@ -65,23 +81,38 @@ export async function recordDecision(db: Database, loadId: number, by: Origin | 
     .execute();
 }
 
+/** Thrown if the load has got new tasks since its tasks were deleted. */
+class TasksAdded extends Error {}
+
+/**
+ * Ends a load and deletes its tasks. The tasks are deleted first, because a worker locks its task
+ * before its load. The deletion may wait for a commit that adds other tasks, such as the `finish`
+ * after the last chunk. If their worker waits for the load, deleting them now would be a deadlock.
+ * Therefore, the savepoint unlocks the load again, and the new tasks are deleted first, too.
+ */
 async function end(
-  db: Database,
+  { client, db }: Transaction,
   loadId: number,
   from: readonly LoadStatus[],
   to: UpdateObject<Tables, 'loads'>,
 ) {
-  if (from.includes('processing')) await deleteTasks(db, loadTasks, loadId);
-  const ended = await updateWhere(db, 'loads', { loadId })
-    .set({ ...to, ...ends })
-    .where('status', 'in', from)
-    .returning(camel('load_id', 'job_id', 'request_id', 'environment_id', 'failure_message'))
-    .returning(['source_options as source', sql<Date>`now()`.as('at')])
-    .executeTakeFirst();
-  if (ended === undefined) return null;
-  // A commit of the last chunk may have added the finish task after the tasks were first deleted.
-  await deleteTasks(db, loadTasks, loadId);
-  return ended;
+  const mayHaveTasks = from.includes('processing');
+  while (true) {
+    if (mayHaveTasks) await deleteTasks(db, loadTasks, loadId);
+    const update = async () => {
+      const ended = await updateWhere(db, 'loads', { loadId })
+        .set({ ...to, ...ends })
+        .where('status', 'in', from)
+        .returning(camel('load_id', 'job_id', 'request_id', 'environment_id', 'failure_message'))
+        .returning(['source_options as source', sql<Date>`now()`.as('at')])
+        .executeTakeFirst();
+      if (ended === undefined) return null;
+      if (mayHaveTasks && (await hasTasks(db, loadTasks, loadId))) throw new TasksAdded();
+      return ended;
+    };
+    const attempt = await inSavepoint(client, update, (error) => error instanceof TasksAdded);
+    if ('result' in attempt) return attempt.result;
+  }
 }
 
 export type StoppedLoad = NonNullable<Awaited<ReturnType<typeof end>>>;

@@ -35,8 +35,9 @@ export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'
 
 /** Fails a load. Its written rows remain. Does nothing if the load has already ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
-  const ended = await inTransaction(context.pool, async ({ db }) => {
-    const load = await markFailed(db, loadId, failure);
+  const ended = await inTransaction(context.pool, async (transaction) => {
+    const { db } = transaction;
+    const load = await markFailed(transaction, loadId, failure);
     return load && { ...load, ...(await recordStop(context, db, load)) };
   });
   if (ended === null) return;
@@ -57,10 +58,11 @@ export async function cancelLoad(
   idempotencyKey: string | null = null,
   by: Origin | null = null,
 ): Promise<Date> {
-  const { cancelledAt, end } = await inTransaction(context.pool, async ({ db }) => {
+  const { cancelledAt, end } = await inTransaction(context.pool, async (transaction) => {
+    const { db } = transaction;
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
     if (before !== null) return { cancelledAt: before, end: null };
-    const cancelled = await markCancelled(db, environmentId, jobId, by);
+    const cancelled = await markCancelled(transaction, environmentId, jobId, by);
     if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), end: null };
     await context.acts.record(db, { action: 'load.cancelled', environmentId, thing: jobId });
     return { cancelledAt: cancelled.at, end: await recordStop(context, db, cancelled) };

@@ -70,6 +70,11 @@ export function deleteTasks(
     delete from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) returning task_id`;
 }
 
+export function hasTasks(db: Database, kinds: readonly TaskKindName[], subjectId: number): Promise<boolean> {
+  return hasRows(db)`
+    select 1 from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) limit 1`;
+}
+
 /**
  * Takes running tasks away from their workers, so that new attempts start. The interrupted attempts
  * do not count as failures.
@@ -296,12 +301,20 @@ export interface LostTask extends TaskClaim {
   readonly losses: number;
 }
 
-/** Frees the tasks of workers whose heartbeat is overdue. */
+/**
+ * Frees the tasks of workers whose heartbeat is overdue, except tasks that are locked. Waiting for
+ * their locks could deadlock with a cancellation, which locks the tasks in another order.
+ */
 export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
   return rowsOf<LostTask>(prepared(db))`
     update tasks t
     set ${waiting(0)}, losses = losses + 1
-    where kind = any (${[...kinds]}::text[]) and ${isLapsed}
+    where task_id in (
+      select task_id
+      from tasks
+      where kind = any (${[...kinds]}::text[]) and ${isLapsed}
+      for update skip locked
+    )
     returning ${taskColumns}, t.losses`;
 }
 

@@ -78,6 +78,46 @@ async function letOneComeLate(
   return { load, environmentId, before };
 }
 
+/** Adds a trigger that waits until `open` is called. */
+async function addGate(kind: 'trigger' | 'constraint trigger', event: string, condition: string) {
+  const gate = ++gates;
+  await query(`
+    create function wait_at_gate_${gate}() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock_shared(${gate});
+      return new;
+    end $$`);
+  await query(
+    `create ${kind} wait_at_gate_${gate} ${event} for each row when (${condition}) execute function wait_at_gate_${gate}()`,
+  );
+  const gatekeeper = await t.system.pool.connect();
+  await gatekeeper.query('select pg_advisory_lock($1)', [gate]);
+  const open = () => gatekeeper.query('select pg_advisory_unlock_all()');
+  const remove = async () => {
+    await open();
+    gatekeeper.release();
+    await query(`drop function wait_at_gate_${gate} cascade`);
+  };
+  return { open, remove };
+}
+
+let gates = 7_200;
+
+const commitOfFinish = [
+  'constraint trigger',
+  'after insert on tasks deferrable initially deferred',
+  `new.kind = 'finish'`,
+] as const;
+
+function waiting(count: number): Promise<unknown> {
+  return waitFor(`${count} sessions to wait`, async () => {
+    const { rows } = await t.system.pool.query<{ count: number }>(
+      `select count(*)::int from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows[0]?.count === count;
+  });
+}
+
 async function state(environmentId: number, load: ManualLoad): Promise<object> {
   return { tally: (await load.look()).tally, versions: await readVersions(t.system, environmentId) };
 }
@@ -175,39 +215,45 @@ describe('a late worker', () => {
   test('a worker that commits the last chunk while its load is cancelled leaves no task', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { dryRun: true });
-    const gate = 7_207;
-    await query(`
-      create function wait_at_gate() returns trigger language plpgsql as $$
-      begin
-        perform pg_advisory_xact_lock(${gate});
-        return null;
-      end $$`);
-    await query(`
-      create constraint trigger wait_at_gate after insert on tasks deferrable initially deferred
-      for each row when (new.kind = 'finish') execute function wait_at_gate()`);
-    const waiting = (count: number) =>
-      waitFor(`${count} sessions to wait`, async () => {
-        const { rows } = await t.system.pool.query<{ count: number }>(
-          `select count(*)::int from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        );
-        return rows[0]?.count === count;
-      });
-    const gatekeeper = await t.system.pool.connect();
+    const gate = await addGate(...commitOfFinish);
     try {
-      await gatekeeper.query('select pg_advisory_lock($1)', [gate]);
       const last = load.chunk(0);
       await waiting(1);
       const cancelled = cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
       await waiting(2);
-      await gatekeeper.query('select pg_advisory_unlock($1)', [gate]);
+      await gate.open();
       await Promise.all([last, cancelled]);
     } finally {
-      gatekeeper.release();
-      await query('drop trigger wait_at_gate on tasks');
+      await gate.remove();
     }
     expect((await load.look()).status).toBe('cancelled');
     const { rows } = await t.system.pool.query('select kind from tasks where subject_id = $1', [load.loadId]);
     expect(rows).toEqual([]);
+  });
+
+  test('a finish that begins while its load is cancelled completes the load, without a deadlock', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const load = await startManually(t.system, environmentId, three, { dryRun: true });
+    const commit = await addGate(...commitOfFinish);
+    const cancel = await addGate('trigger', 'before update on loads', `new.status = 'cancelled'`);
+    try {
+      const last = load.chunk(0);
+      await waiting(1);
+      const cancelled = cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
+      const refusal = expect(cancelled).rejects.toThrow('The job is completed already');
+      await waiting(2);
+      await commit.open();
+      await last;
+      await waiting(1);
+      const finished = load.finish();
+      await waiting(2);
+      await cancel.open();
+      await Promise.all([finished, refusal]);
+    } finally {
+      await commit.remove();
+      await cancel.remove();
+    }
+    expect((await load.look()).status).toBe('completed');
   });
 
   test('a late worker of a load that was cancelled and retried writes nothing twice', async () => {
