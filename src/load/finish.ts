@@ -87,9 +87,9 @@ interface Continuation {
 }
 
 async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim): Promise<Continuation> {
-  const tasks = await beginPass(db, context, claim.subjectId, 'load');
+  // If the load has no chunks, `beginPass` inserts another finish task, so this one must be gone.
   await endTask(db, claim);
-  return { tasks };
+  return { tasks: await beginPass(db, context, claim.subjectId, 'load') };
 }
 
 /**

@@ -238,6 +238,13 @@ describe('the plan of an undo', () => {
   });
 });
 
+test('an undo with a limit that has nothing to undo completes', async () => {
+  const wrongLoad = await load('user_id,plan\nu1,pro\n');
+  await undoLoads(wrongLoad);
+  const ended = await undo(t.system, environmentId, [wrongLoad.jobId], { maxChanged: { count: 1 } });
+  expect(ended).toMatchObject({ status: 'completed', tally: { read: 0 } });
+});
+
 describe('the undo of any load', () => {
   // proves: undo
   test('an undo names later loads of equal values, even if accepted before', async () => {
