@@ -10,6 +10,7 @@ import type { StopContext } from '../../load/seam.ts';
 import { insertOwnLoad, startLoad } from '../../load/store.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../tasks/idempotency.ts';
+import { lockLane } from '../../tasks/lane-store.ts';
 import { insertUndo, readStopped, readUndoable, takePlace, type Undoable } from './store.ts';
 
 export interface UndoRequest extends Limits<GuardLimit> {
@@ -38,6 +39,8 @@ export async function acceptUndo(
       .digest();
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
+    // The lock prevents `retryLoad` from retrying an undone load at the same time.
+    await lockLane(db, environmentId);
     await queueUndo({ ...context, db }, request, caller, jobId);
     for (const undone of request.jobIds)
       await context.acts.record(db, describeUndo(environmentId, undone, jobId, request.plan));

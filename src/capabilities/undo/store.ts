@@ -146,13 +146,14 @@ export async function markUndone(db: Database, loadId: number): Promise<void> {
     on conflict (load_id) do update set taken_back_by = excluded.taken_back_by`.execute(db);
 }
 
+/** Plans do not count. Until an undo with a guard writes, it is a dry run, but it does count. */
 export const isToBeUndone = sql<boolean>`exists (
   select 1
   from load_undos
   join loads u using (load_id)
   where load_undos.undoes @> array[loads.load_id]
     and u.status in ('queued', 'processing')
-    and not u.dry_run
+    and u.pass <> 'plan'
 )`;
 
 /**

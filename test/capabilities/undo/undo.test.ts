@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../../jobs/load.ts';
 import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
+import type { LoadContext } from '../../../src/load/context.ts';
 import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
@@ -14,13 +15,16 @@ import {
   readProfiles,
   readRejects,
   runJob,
+  startManually,
   withoutQueue,
 } from '../../support/files/load-file.ts';
 import { expectedRows, readPlannedRows } from '../../support/oracles/plans.ts';
 import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { closedGate } from '../../support/servers/gate.ts';
 import { systemOfFile } from '../../support/servers/system.ts';
 import { runDueTasks } from '../../support/servers/tasks.ts';
 import { writeUsers } from '../../support/servers/write-users.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { askToUndo, undo } from './support/undo.ts';
 
 const t = await systemOfFile();
@@ -243,6 +247,56 @@ test('an undo with a limit that has nothing to undo completes', async () => {
   await undoLoads(wrongLoad);
   const ended = await undo(t.system, environmentId, [wrongLoad.jobId], { maxChanged: { count: 1 } });
   expect(ended).toMatchObject({ status: 'completed', tally: { read: 0 } });
+});
+
+describe('a load that is to be undone', () => {
+  let jobId: string;
+
+  beforeEach(async () => {
+    const content = 'user_id,plan\nu1,pro\nu2,pro\n';
+    const wrongLoad = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
+    await wrongLoad.chunk(0);
+    ({ jobId } = wrongLoad);
+    await cancelLoad(withoutQueue(t.system), environmentId, jobId);
+  });
+
+  test('a load cannot be retried while an undo with a limit is queued', async () => {
+    await askToUndo(t.system, environmentId, [jobId], { maxChanged: { count: 1 } });
+    await expect(retryLoad(withoutQueue(t.system), environmentId, jobId)).rejects.toThrow(/is undone/);
+  });
+
+  test('a load cannot be retried while the plan of its undo waits to be applied', async () => {
+    const planned = await undo(t.system, environmentId, [jobId], { plan: true });
+    await startManually(t.system, environmentId, 'user_id\nu3\n');
+    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'refuse');
+    await expect(retryLoad(withoutQueue(t.system), environmentId, jobId)).rejects.toThrow(/is undone/);
+  });
+
+  test('a load that is being retried at the same time cannot be undone', async () => {
+    const retrying = closedGate();
+    const acts = {
+      record: async (...act: Parameters<LoadContext['acts']['record']>) => {
+        await t.system.acts.record(...act);
+        await retrying.pass();
+      },
+    } as LoadContext['acts'];
+    const retry = retryLoad({ ...withoutQueue(t.system), acts }, environmentId, jobId);
+    await retrying.arrived;
+    let isSettled = false;
+    const undone = expect(
+      askToUndo(t.system, environmentId, [jobId]).finally(() => {
+        isSettled = true;
+      }),
+    ).rejects.toThrow(/is queued/);
+    await waitFor('the undo to wait', async () => {
+      const { rowCount } = await t.system.pool.query(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      return isSettled || rowCount === 1;
+    });
+    retrying.open();
+    await Promise.all([retry, undone]);
+  });
 });
 
 describe('the undo of any load', () => {
