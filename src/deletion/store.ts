@@ -177,12 +177,13 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
+/** The lane decides, because the undo of a stopped load takes the place of that load. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d
   where d.deletion_id = ${deletionId}
     and d.environment_id = loads.environment_id
-    and loads.accepted_at <= d.accepted_at
+    and loads.lane_position < d.lane_position
     and (loads.ended_at is not null or loads.status = 'held')
 )`;
 

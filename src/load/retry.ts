@@ -94,8 +94,10 @@ async function queueOnce(
   const isQueued = await inTransaction(context.pool, async ({ db }) => {
     if ((await claimJobAction(db, environmentId, name, jobId, idempotencyKey)) !== null) return false;
     await lockLane(db, environmentId);
+    // `queue` moves the load to the end of the lane, but its problems come first.
+    const isExpired = await isBeforeDeletion(db, environmentId, jobId);
     if (!(await queue(db))) return false;
-    await requireNoDeletionSince(db, environmentId, jobId);
+    if (isExpired) throw deletedSince(jobId);
     await context.acts.record(db, { action: act, environmentId, thing: jobId });
     return true;
   });
@@ -104,12 +106,11 @@ async function queueOnce(
   await startLane(context, environmentId);
 }
 
-/** @throws InputError `job_expired` if the load would restore deleted data */
-async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
-  if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
+/** Error for a load that would restore deleted data. */
+function deletedSince(jobId: string): InputError {
   const message =
     'Data was deleted since this job was accepted, and the job would bring it back. Send the file again';
-  throw inputError('job_expired', message, `job_id: ${jobId}`);
+  return inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
 type SecretContext = Pick<LoadContext, 'db' | 'secrets'>;
@@ -162,7 +163,7 @@ export async function keepFileOfLoad(
     const message = 'The file was rewritten when it was received. Send the original file again';
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
-  await requireNoDeletionSince(db, environmentId, jobId);
+  if (await isBeforeDeletion(db, environmentId, jobId)) throw deletedSince(jobId);
   const upload = await insertUploadOfLoad(db, environmentId, jobId, uuidv7(), UPLOAD_KEPT_MS);
   if (upload === null) throw await fileGone(context, jobId);
   return { upload, options: optionsFor(reading, readAs) };

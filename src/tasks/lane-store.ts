@@ -133,15 +133,13 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/**
- * True if a deletion was accepted after the load. The file of the load must then not be used again.
- */
+/** True if a deletion follows the load in the lane. The load's file must then not be used again. */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
     select exists (
       select 1
       from deletions d
       join loads l using (environment_id)
-      where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at
+      where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.lane_position < d.lane_position
     ) as before`;
 }

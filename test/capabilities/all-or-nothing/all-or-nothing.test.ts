@@ -24,6 +24,7 @@ import {
 } from '../../support/files/load-file.ts';
 import { randomFile } from '../../support/files/random-files.ts';
 import { runs } from '../../support/runs.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
 import { systemOfFile } from '../../support/servers/system.ts';
 import { writeUsers } from '../../support/servers/write-users.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -301,4 +302,16 @@ test('a load with on_failure is refused if changes are not logged', async () => 
     'on_failure=undo needs the log of changes: set CHANGES_DAYS above 0',
   );
   await sql`select switch_change_log(true)`.execute(t.system.db);
+});
+
+// proves: deletion-order
+test('a deletion also counts the undo that started before it as an earlier load', async () => {
+  const load = await halfLoaded();
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u2']);
+  await cancelLoad(quiet, environmentId, load.jobId);
+  const { job_id: undoJob } = await fieldOf(load);
+  await (await manualLoad(quiet, environmentId, undoJob ?? '')).begin();
+  await cancelLoad(quiet, environmentId, undoJob ?? '');
+  await expect(retryLoad(quiet, environmentId, undoJob ?? '')).rejects.toThrow(/Data was deleted/);
+  expect(await deletion.run()).toMatchObject({ status: 'completed', removed: { files: 3 } });
 });
