@@ -156,13 +156,24 @@ export async function redirectDeliveries(
     .execute();
 }
 
-/** Makes the pending deliveries dead, except deliveries that are being sent. */
+/**
+ * Makes the pending deliveries dead, except deliveries that are being sent. Locks a delivery before
+ * its task, as a replay does.
+ */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
-    with dropped as (
-      delete from tasks
-      where kind = 'delivery' and group_id = ${subscriptionId} and lease_until is null
-      returning subject_id
+    with pending as materialized (
+      select delivery_id
+      from notification_deliveries
+      where subscription_id = ${subscriptionId} and state = 'pending'
+      order by delivery_id
+      for update
+    ),
+    dropped as (
+      delete from tasks t
+      using pending p
+      where t.kind = 'delivery' and t.subject_id = p.delivery_id and t.lease_until is null
+      returning t.subject_id
     )
     update notification_deliveries d
     set state = 'dead', last_error = ${reason}

@@ -19,6 +19,8 @@ import {
   beginAttempt,
   type Delivery,
   listDeliveries,
+  queueDeliveries,
+  reopenDeliveries,
 } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { openMailTransport } from '../../../src/capabilities/notifications/mail.ts';
 import { sendWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
@@ -40,6 +42,7 @@ import { prune } from '../../../src/jobs/prune.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
 import { readLoadResult, readShown } from '../../../src/load/read-store.ts';
 import { renderLoadDetail } from '../../../src/load/render-load.ts';
+import { inTransaction } from '../../../src/postgres/database.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
 import { startRunner } from '../../../src/tasks/runner.ts';
@@ -418,6 +421,30 @@ describe('a receiver', () => {
     await deliver();
     expect(receiver.received).toHaveLength(openPolicy.attempts + 2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  });
+
+  test('a delivery can be replayed while its subscription is removed', async () => {
+    const { id } = await subscribe();
+    await load();
+    const { publicId } = await only();
+    const { environmentId } = t.environment;
+    let removal: Promise<void> | null = null;
+    await inTransaction(t.system.pool, async ({ db }) => {
+      const reopened = await reopenDeliveries(db, environmentId, { publicId });
+      removal = removeSubscription(t.system, environmentId, id);
+      await waitFor('the removal to wait', async () => {
+        const { rowCount } = await t.system.pool.query(
+          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return rowCount === 1;
+      });
+      await queueDeliveries(
+        db,
+        reopened.map(({ deliveryId }) => deliveryId),
+      );
+    });
+    await removal;
+    expect(await only()).toMatchObject({ state: 'dead', lastError: 'the subscription was removed' });
   });
 
   test('a receiver gets signatures by the old and the new secret for the requested hours', async () => {
