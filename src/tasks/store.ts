@@ -2,9 +2,9 @@
 // needs the work. A waiting task has no lease. A worker that claims a task gets a lease and a new
 // attempt number. The transaction that writes the result ends with `endTask`, which deletes the
 // task. If the claim no longer owns the task, `endTask` throws `LostClaim` and the transaction is
-// rolled back. This is the fence. A transaction that updates both a task and the row of its
-// subject, such as a load, locks the task first. Otherwise, a cancellation could deadlock with it.
-// `rescueTasks` frees tasks whose lease has lapsed. Start reading at `findNextTasks`.
+// rolled back. This is the fence. A transaction that updates both a task and its load, export or
+// deletion locks the task first. Otherwise, it could deadlock with a cancellation. `rescueTasks`
+// frees tasks whose lease has lapsed. Start reading at `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { ConflictError } from '../base/errors.ts';
