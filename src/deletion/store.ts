@@ -177,7 +177,7 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
-/** The lane decides, because the undo of a stopped load takes the place of that load. */
+/** The lane decides, because a load that was accepted later may have taken the place of another. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d
