@@ -134,7 +134,7 @@ const records: Readonly<Record<RejectCode, Texts>> = {
     '`metadata` or `company` is not an object, or a cell is not of its type.',
     'Correct it or `types`.',
   ],
-  invalid_property_name: ['A property has a name of more than 255 characters, or none.', 'Rename it.'],
+  invalid_property_name: ['A property has a name of more than 255 characters.', 'Rename it.'],
   forbidden_property: ['A property is `__proto__`, `constructor` or `prototype`.', 'Rename it.'],
   too_deep: ['The record is nested deeper than 32 levels.', 'Flatten it, or send the inner part as text.'],
   number_out_of_range: [
